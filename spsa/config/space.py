@@ -108,7 +108,7 @@ class ParameterSection(Section):
         elif not low <= self.value <= high:
             remedy = f"use {low:g} to {high:g}, or move min or max"
             yield ("value",), f"value {self.value:g} is outside its bounds", remedy
-        if step > high - low > 0:
+        if low < high < low + step:
             found = f"step {step:g} is wider than the whole range"
             yield ("step",), found, "use a tenth of the range, say"
         if (largest := max(abs(low), abs(high))) > _MAX_STEPS * step:

@@ -150,7 +150,7 @@ def hide_memory() -> None:
     /proc/<worker>/environ, which still has a variable that the process has deleted. From now on
     only root can trace this process, and it leaves no core file.
     """
-    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    _libc.prctl(_PR_SET_DUMPABLE, 0)
 
 
 def bind_engine(worker: int, *, isolated: bool, as_usual: bool = False) -> None:
@@ -159,7 +159,7 @@ def bind_engine(worker: int, *, isolated: bool, as_usual: bool = False) -> None:
     No program that an isolated one starts gains rights, as sudo would. With `as_usual` it is not
     scheduled like the thread that starts it.
     """
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != worker:  # it died before the call
         os._exit(127)
     if isolated and _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:

@@ -41,7 +41,7 @@ class WorkingFolders:
         """An empty folder with this name; EngineFault where none can be made."""
         folder = self.root / engine_id
         try:
-            folder.mkdir(mode=0o700)
+            folder.mkdir()
         except OSError as error:
             raise EngineFault(
                 "cannot start", f"{folder} cannot be made: {error.strerror}"

@@ -45,6 +45,7 @@ def test_a_ref_is_checked_out_and_named_and_moves_while_a_commit_stays(repositor
         folder, found = checkout(address, ref)
         assert (found.commit, (folder / "a.rs").read_text()) == (commit, text)
         assert folder.name == commit
+        assert (folder / ".git" / "shallow").is_file()  # and not all that came before
         assert checkout_of(f"{address}@{ref}")[1].commit == commit
     assert str(checkout(address, "v1")[1]) == f"{address} at v1 ({first[:10]})"
     assert str(found) == f"{address} at {first[:10]}"

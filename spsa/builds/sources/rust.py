@@ -189,9 +189,9 @@ def _entry(tokens: Tokens, scope: tuple[str, ...], *, listed: bool) -> Entry | N
 
 def _is_row(tokens: Tokens) -> bool:
     """Whether these are a name and at least three numbers, with commas between them."""
-    name, *numbers = _split(tokens, ",") or [[]]
-    all_numbers = len(numbers) > 2 and all(part[-1].type in _LITERALS for part in numbers)
-    return all_numbers and [token.type in _NAMES for token in name] == [True]
+    parts = _split(tokens, ",")
+    all_numbers = len(parts) > 3 and all(part[-1].type in _LITERALS for part in parts[1:])
+    return all_numbers and [token.type in _NAMES for token in parts[0]] == [True]
 
 
 def _numbers(tokens: Tokens) -> Iterator[Number]:

@@ -135,7 +135,7 @@ class Values:
             case "given":
                 return self._call(node, place.type.name, place)
             case _:
-                callee = text_of(parts["callee"]).rsplit("::", 1)[-1]
+                callee = text_of(parts["callee"]).rpartition("::")[2]
                 return self._call(parts["arguments"], callee, place)
 
     def _number(self, node: Node, place: Place) -> Items:
