@@ -1,37 +1,87 @@
-"""config.toml: the seed's own shape, defaults, the environment, and every way to be wrong."""
+"""config.toml and params.toml: what they may say, every way to be wrong, and theta in them."""
 
 import json
+import os
 import shutil
+import stat
 from pathlib import Path
 
 import pytest
 from golden import compare_cases
 
 from spsa.config import load_config, missing_files
-from spsa.config.source import check_against_engine, option_places
+from spsa.config.projection import project_theta
+from spsa.config.source import (
+    check_against_engine,
+    check_against_source,
+    option_places,
+    read_sources,
+)
 from spsa.config.space import load_space
 from spsa.core.game_settings import GameSettings
+from spsa.core.params import Space
 from spsa.core.uci_options import Declarations
 from spsa.errors import InvalidInput
 from worker.direct import database_url as worker_url
 
+HERE = Path(__file__).parent
+FIXTURES = HERE.parent / "fixtures" / "rust"
 BUILD = '[build]\nsource_path = "engine"\n'
+KEYS = "value = 200\nmin = 50\nmax = 400\nstep = 20\n"
+TABLE = f"[margin]\n{KEYS}"
+TEXT = """\
+# my tune
+constraints = ["depth < margin"]
+
+[margin]   # the big one
+value = 200       # here
+min   = 50
+max   = 400
+step  = 20
+
+[depth]
+value = 3.25
+min = 1
+max = 6
+step = 1
+
+[frozen]
+value = 0.123456789
+min = 0.0
+max = 1
+step = 0.1
+active = false
+"""
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write(text):
-        path = tmp_path / "config.toml"
-        path.write_text(text, encoding="utf-8")
-        return path
+def write(tmp_path, monkeypatch):
+    """Writes config.toml or another file of the current folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(text, name="config.toml"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return Path(name)
 
     return write
 
 
-def faults(path, **environ):
+@pytest.fixture
+def params(write):
+    return lambda text=TEXT: write(text, "params.toml")
+
+
+def faults(path, load=load_space):
     with pytest.raises(InvalidInput) as refused:
-        load_config(path, environ)
-    return [str(fault).replace(str(path), "config.toml") for fault in refused.value.faults]
+        load(path)
+    assert refused.value.exit_code == 2
+    return refused.value.lines
+
+
+def plain(path):
+    """The configuration without an environment."""
+    return load_config(path, {})
 
 
 def test_what_each_config_says_and_what_is_wrong_with_it(tmp_path, monkeypatch):
@@ -43,7 +93,7 @@ def test_what_each_config_says_and_what_is_wrong_with_it(tmp_path, monkeypatch):
             line = line.replace(f"{tmp_path}/crow/config.toml", "config.toml")
             yield line.replace(str(tmp_path), "/here")
 
-    compare_cases(Path(__file__).with_name("config.txt"), shown)
+    compare_cases(HERE / "config.txt", shown)
 
 
 def told(tmp_path, files, usual):
@@ -53,6 +103,13 @@ def told(tmp_path, files, usual):
     except InvalidInput as refused:
         assert refused.exit_code == 2
         yield from refused.lines
+        return
+    if "options" in files:
+        declarations = Declarations()
+        declarations.read_line(files["options"])
+        space = load_space(config.run.params)
+        yield from map(str, check_against_engine(space, declarations, config))
+        yield from (f"{name} stands at {at}" for name, at in option_places(config).items())
         return
     settings = config.game_settings
     assert GameSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
@@ -83,32 +140,144 @@ def keys(config):
 @pytest.mark.parametrize("key", ["[build]\nsource_path", "[games]\nbook", "[run]\nparams"])
 def test_a_path_that_is_no_text_of_one_line_is_refused(write, key):
     build = "" if "build" in key else BUILD
-    (found,) = faults(write(f'{key} = "{"x" * 5000}"\n{build}'))
+    (found,) = faults(write(f'{key} = "{"x" * 5000}"\n{build}'), plain)
     assert "at most 4096 printable characters" in found and len(found) < 300
 
 
 def test_a_file_that_is_wrong_everywhere_is_refused_with_its_first_hundred_faults(write):
-    found = faults(write(BUILD + "".join(f"[t{i}]\n" for i in range(10_000))))
+    found = faults(write(BUILD + "".join(f"[t{i}]\n" for i in range(10_000))), plain)
     assert len(found) == 100
     assert found[0].startswith("config.toml:3: ")
 
 
-def test_master_and_worker_mean_one_database_where_config_toml_names_none(write, monkeypatch):
-    path = write(BUILD)
-    monkeypatch.chdir(path.parent)
-    url = load_config(path, {}).database.url
-    assert url == worker_url(None, {}) == f"sqlite:///{path.parent}/spsa.db"
+def test_master_and_worker_mean_one_database_where_config_toml_names_none(write, tmp_path):
+    url = plain(write(BUILD)).database.url
+    assert url == worker_url(None, {}) == f"sqlite:///{tmp_path}/spsa.db"
 
 
-def test_what_an_engine_does_not_accept_is_told_where_it_is_written(write, tmp_path):
-    (tmp_path / "params.toml").write_text("[a]\nvalue = 5\nmin = 0\nmax = 9\nstep = 1\n")
-    text = '[delivery]\nkind = "uci"\nengine = "e"\n[games]\nbook = "frc.epd"\nchess960 = true\n'
-    path = write(text + '[engine.options]\nHash = 1\n[engine.files]\nNet = "n"\n')
-    declarations = Declarations()
-    declarations.read_line("option name A type spin default 5 min 0 max 8")
-    config = load_config(path, {})
-    told = check_against_engine(load_space(config.run.params), declarations, config)
-    assert [(fault.line, fault.name) for fault in told] == [
-        (6, "games"), (8, "engine.options"), (10, "engine.files"), (1, "a")
-    ]  # fmt: skip
-    assert option_places(config) == {"Hash": f"{path}:8: [engine.options]"}
+def test_what_each_space_says_and_what_is_wrong_with_it(params):
+    def shown(files):
+        try:
+            space = load_space(params(files["params.toml"]))
+        except InvalidInput as refused:
+            assert refused.exit_code == 2
+            return refused.lines
+        if source := files.get("src/c.rs"):
+            text = (FIXTURES / source).read_text("utf-8") if source.endswith(".rs") else source
+            told = check_against_source(space, {"src/c.rs": text})
+            return map(str, told or ["it fits"])
+        written = json.loads(json.dumps(space.to_json()))
+        assert Space.from_json(written) == space
+        tables = zip(space.parameters, written["parameters"], strict=True)
+        return [
+            *(f"line {p.line}: {json.dumps(table)}" for p, table in tables),
+            *map(json.dumps, written["constraints"]),
+        ]
+
+    compare_cases(HERE / "params.txt", shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a = " + "[" * 5000, "nested too deeply"),
+        (f"{TABLE}# \0\n", "params.toml:6: [params.toml] is not TOML"),
+        (f"{TABLE}# \xff\n".encode("latin-1"), "params.toml:6: [params.toml] is not UTF-8"),
+        (
+            "".join(f"[p{i}]\n" for i in range(5001)),
+            "5001 parameters are too many; tune at most 5000",
+        ),
+        ("x" * 5_000_000, "it has more than 4,194,304 bytes"),
+    ],
+    ids=["deep", "a null", "not UTF-8", "many", "long"],
+)
+def test_what_is_no_file_of_a_person_is_refused_in_few_words(params, text, said):
+    found = faults(params(text))
+    assert said in found[0] and len(found[0]) < 500
+
+
+def test_a_byte_order_mark_is_no_part_of_the_file(params):
+    assert load_space(params(TABLE.encode("utf-8-sig"))) == load_space(params(TABLE))
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("none.toml", "does not exist"),
+        (".", "Is a directory"),
+        ("x" * 5000, "cannot be read"),
+        ("a\0b", "cannot be read"),
+        ("loop", "cannot be read"),
+    ],
+    ids=["no file", "a folder", "a long name", "a null", "a loop"],
+)
+def test_missing_files_and_folders_are_faults(path, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    assert said in faults(Path(path))[0]
+
+
+def test_sources_are_read_with_their_line_ends(tmp_path, params):
+    (tmp_path / "a.rs").write_bytes(b"const A: i32 = 1;\r\n")
+    space = load_space(params(f"[a]\n{KEYS}"))
+    assert read_sources(space, tmp_path, "a.rs") == {"a.rs": "const A: i32 = 1;\r\n"}
+    (tmp_path / "bad.rs").write_bytes(b"\xff")
+    space = load_space(params(f"[a]\n{KEYS}[b]\n{KEYS}constant = 'bad.rs::B'\n"))
+    with pytest.raises(InvalidInput) as refused:
+        read_sources(space, tmp_path, "none.rs")
+    own, other = refused.value.lines
+    assert own.startswith(f"{tmp_path}/none.rs: [none.rs] cannot be read: No such file")
+    assert other.startswith(f"params.toml:6: [b] {tmp_path}/bad.rs cannot be read: it is not UTF-8")
+
+
+@pytest.mark.timeout(60)
+def test_a_long_chain_of_constraints_is_kept_in_linear_time(params):
+    chain = ", ".join(f'"p{i} <= p{i + 1}"' for i in reversed(range(2999)))
+    many = "".join(f"[p{i}]\n{KEYS}" for i in range(3000))
+    space = load_space(params(f"constraints = [{chain}]\n{many}"))
+    values = {p.name: 400 - i % 100 for i, p in enumerate(space.parameters)}
+    kept = [*space.rounded(space.steps(values)).values()]
+    assert kept == sorted(kept) and kept[-1] == values["p2999"]
+
+
+def test_only_the_values_change_and_nothing_where_they_are_the_same(params):
+    def shown(files):
+        path, theta = params(), json.loads(files["theta"])
+        before = path.stat().st_mtime_ns
+        changed = project_theta(path, theta)
+        assert changed == (path.stat().st_mtime_ns != before) == (path.read_text() != TEXT)
+        assert not project_theta(path, theta), "a second time nothing changes"
+        load_space(path)
+        lines = zip(TEXT.splitlines(), path.read_text().splitlines(), strict=True)
+        return [new for old, new in lines if old != new] or ["nothing changes"]
+
+    compare_cases(HERE / "projection.txt", shown)
+
+
+def test_line_ends_inline_tables_mode_and_links_survive(tmp_path):
+    real, link = tmp_path / "real.toml", tmp_path / "params.toml"
+    text = "# a\r\nmargin = { value = 200, min = 50, max = 400, step = 20 } # b\r\n"
+    real.write_bytes(text.encode())
+    real.chmod(0o640)
+    link.symlink_to(real)
+    assert project_theta(link, {"margin": 201.5})
+    assert real.read_bytes() == text.replace("200", "201.5").encode()
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    assert link.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [link, real]
+
+
+def test_a_file_that_is_wrong_or_cannot_be_written_is_left_alone(params, monkeypatch):
+    def full(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InvalidInput, match="does not exist"):
+        project_theta(Path("none.toml"), {})
+    wrong = TEXT.replace("max   = 400", "max   = 4")
+    for text, said in ((wrong, "not less than max"), (TEXT, "No space left on device")):
+        path = params(text)
+        with pytest.raises(InvalidInput, match=said):
+            project_theta(path, {"margin": 60})
+        assert path.read_text() == text
+        assert [one.name for one in Path().iterdir()] == [path.name]
