@@ -26,6 +26,7 @@ import signal
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ from engines import faulty
 from hypothesis import HealthCheck, settings
 from postgres_server import binaries, running_server
 from shell import Shell
-from transcripts import Transcript
+from transcripts import Transcript, typed
 
 from spsa.cli import execute
 from spsa.db.migrate import upgrade
@@ -222,7 +223,7 @@ def transcript(
 ) -> Transcript:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
-    return Transcript(ask, request.path.with_suffix(".txt"))
+    return Transcript(partial(typed, ask), request.path.with_suffix(".txt"))
 
 
 @pytest.fixture(scope="module", params=DATABASES)

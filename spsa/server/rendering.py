@@ -31,7 +31,7 @@ REFRESH_SECONDS = 5
 PLOTLY = f"/static/plotly-{version('plotly')}.min.js"
 """The address of the script that draws; it has the version, because browsers keep it for good."""
 
-_FOR_PROGRAMS = ("/api/", "/metrics", "/health", "/worker")
+_FOR_PROGRAMS = ("/api/", "/metrics", "/health", "/worker/", "/worker.pyz")
 
 
 def render(template: str, **values: Any) -> str:

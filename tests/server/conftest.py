@@ -1,8 +1,11 @@
 """A played run, and a client of the server of its database; for all tests of a module."""
 
+from functools import partial
+
 import pytest
 from asking import Store
-from served import client_of, hostile_run
+from served import client_of, hostile_run, requested
+from transcripts import Transcript
 
 
 @pytest.fixture(scope="module")
@@ -20,3 +23,14 @@ def played(shared_store):
 def browser(shared_store):
     with client_of(shared_store) as client:
         yield client
+
+
+@pytest.fixture
+def visit(request):
+    """`visit(client, "heading")`: the requests of a situation in the text file beside the test."""
+
+    def visited(client, heading, **names):
+        file = request.path.with_suffix(".txt")
+        return Transcript(partial(requested, client), file)(heading, **names)
+
+    return visited

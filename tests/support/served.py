@@ -1,5 +1,7 @@
 """What the tests of the server share: a played run with hostile names, and clients."""
 
+import re
+import shlex
 import ssl
 import subprocess
 import time
@@ -12,7 +14,7 @@ from threading import Thread
 import uvicorn
 from asking import Store
 from builders import Stage, new_worker, result_of, stage
-from console import Running, master
+from console import Running, Said, master
 from starlette.testclient import TestClient
 
 from spsa.core.params import Location, Parameter, Space
@@ -81,6 +83,44 @@ def client_of(
     """A client, at this address, of a server; it is closed as a context manager."""
     app = application(store, who, proxy)
     return TestClient(app, base_url=base_url, follow_redirects=False, client=(address, 50_000))
+
+
+SHOWN = r"<(?!input|button|option|form|progress|div class=.plot|img|script|style)[^>]*>"
+"""Tags that are left out where a page is shown."""
+
+
+def requested(client: TestClient, command: str) -> Said:
+    """The response to `METHOD PATH Header:value field=value`, as its status and its lines.
+
+    A form is sent as by a page of this server.
+    """
+    method, path, *more = shlex.split(command)
+    headers = dict(word.split(":", 1) for word in more if re.match(r"[\w-]+:", word))
+    fields = dict(word.split("=", 1) for word in more if re.match(r"\w+=", word))
+    own = {"Origin": str(client.base_url).rstrip("/")} if method != "GET" else {}
+    answer = client.request(method, path, headers=own | headers, data=fields or None)
+    told = (f"{name}: {answer.headers[name]}" for name in TOLD if name in answer.headers)
+    is_page = answer.headers.get("content-type", "").startswith("text/html")
+    lines = page_lines(answer.text) if is_page else [answer.text]
+    return Said(0, "\n".join([" ".join([str(answer.status_code), *told]), *lines]), "")
+
+
+TOLD = ("location", "retry-after", "refresh")
+
+
+def page_lines(page: str) -> list[str]:
+    """What stands on a page, a row of a table on a line; `[text](address)`, `{class: text}`."""
+    title = re.findall("<title>(.*?)</title>", page)
+    text = page.partition("<main")[2].partition(">")[2].partition("</main>")[0].replace("<wbr>", "")
+    for pattern, shown in (
+        (r'<a\b[^>]*href="([^"]*)"[^>]*>(.*?)</a>', r"[\2](\1)"),
+        (r'<(span|strong) class="(?:status|advice) ?([^"]*)">(.*?)</\1>', r"{\2: \3}"),
+        (r"</t[hd]>\s*(?=<t[hd])", " | "),
+        (r"</dt>\s*(?=<dd)", ": "),
+        (SHOWN, ""),
+    ):
+        text = re.sub(pattern, shown, text)
+    return [*title, *(line.strip() for line in text.splitlines() if line.strip())]
 
 
 @contextmanager

@@ -1,17 +1,16 @@
 """Transcripts: commands in a text file beside a test, and what they say, situation by situation.
 
-A situation begins with `== HEADING`. In it `-- FILE` begins the text of a file, which is written;
-`$ COMMAND` is carried out: `spsa-master` within this process, with the environment that is named
-before it; anything else by a shell, also what reads its stdout behind ` | `. What stands below a
-command is its stdout, its stderr behind `! `, without click's lines on usage, and its exit code if
-that is not 0. `GOLDEN=write` writes what is below the commands anew.
+A situation begins with `== HEADING`. In it `-- FILE` begins the text of a file, which is written,
+and `$ COMMAND` is carried out; what it says goes through a shell's command behind ` | `. Below it
+stand its stdout, its stderr behind `! `, without click's lines on usage, and its exit code if that
+is not 0. `GOLDEN=write` writes what is below the commands anew.
 """
 
 import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import unified_diff
 from itertools import takewhile
@@ -35,9 +34,9 @@ MASKS = {
 
 @dataclass(frozen=True)
 class Transcript:
-    """The situations of a file, and what carries out `spsa-master`."""
+    """The situations of a file, and what carries out a command."""
 
-    ask: Ask
+    run: Callable[[str], Said]
     file: Path
 
     def __call__(self, heading: str, **names: object) -> list[Said]:
@@ -47,7 +46,7 @@ class Transcript:
         """
         known, said = _situations(self.file), list[Said]()
         named = {name: str(value) for name, value in {**names, "here": Path.cwd()}.items()}
-        shown = list(_carried_out(known[heading], self.ask, named, said))
+        shown = list(_carried_out(known[heading], self.run, named, said))
         if os.environ.get("GOLDEN") == "write":
             known[heading] = shown
             text = "\n".join("\n".join([f"== {one}", *lines, ""]) for one, lines in known.items())
@@ -62,6 +61,16 @@ class Transcript:
         for said in self(heading, **names):
             assert said.code and not said.out, said
         assert _files() == before
+
+
+def typed(ask: Ask, command: str) -> Said:
+    """`NAME=VALUE ... spsa-master WORDS` within this process, anything else by a shell."""
+    before, program, words = command.partition("spsa-master")
+    if not program:
+        return _by_shell(command)
+    with patch.dict(os.environ, [word.split("=", 1) for word in before.split()]):
+        said: Said = ask(*shlex.split(words, comments=True))
+        return said
 
 
 def headings(test: str) -> list[str]:
@@ -82,7 +91,7 @@ def _situations(file: Path) -> dict[str, list[str]]:
 
 
 def _carried_out(
-    lines: list[str], ask: Ask, names: Mapping[str, str], all_said: list[Said]
+    lines: list[str], run: Callable[[str], Said], names: Mapping[str, str], all_said: list[Said]
 ) -> Iterator[str]:
     """The lines of a situation, below each command what it says now."""
     at = 0
@@ -92,7 +101,9 @@ def _carried_out(
         at += 1 + len(rest)
         yield line
         if line.startswith("$ "):
-            all_said.append(_run(line.removeprefix("$ "), ask, names))
+            command, _, pipe = _named(line.removeprefix("$ "), names).partition(" | ")
+            said = run(command)
+            all_said.append(replace(said, out=_by_shell(pipe, said.out).out) if pipe else said)
             yield from _told(all_said[-1], names)
         else:
             yield from rest
@@ -106,16 +117,10 @@ def _write(path: Path, text: str) -> None:
     path.chmod(0o755 if text.startswith("#!") else 0o644)
 
 
-def _run(command: str, ask: Ask, names: Mapping[str, str]) -> Said:
+def _named(command: str, names: Mapping[str, str]) -> str:
     for name, value in names.items():
         command = command.replace(f"{{{name}}}", value)
-    before, program, words = command.partition("spsa-master")
-    if not program:
-        return _by_shell(command)
-    words, _, pipe = words.partition(" | ")
-    with patch.dict(os.environ, [word.split("=", 1) for word in before.split()]):
-        said: Said = ask(*shlex.split(words, comments=True))
-    return replace(said, out=_by_shell(pipe, said.out).out) if pipe else said
+    return command
 
 
 def _by_shell(command: str, text: str = "") -> Said:
