@@ -111,8 +111,9 @@ TOLD = ("location", "retry-after", "refresh")
 def page_lines(page: str) -> list[str]:
     """What stands on a page, a row of a table on a line; `[text](address)`, `{class: text}`."""
     title = re.findall("<title>(.*?)</title>", page)
-    text = page.partition("<main")[2].partition(">")[2].partition("</main>")[0].replace("<wbr>", "")
+    text = page.partition("<main")[2].partition(">")[2].replace("<wbr>", "")
     for pattern, shown in (
+        (r"(?<=<footer>).*? unless said otherwise\.", ""),
         (r'<a\b[^>]*href="([^"]*)"[^>]*>(.*?)</a>', r"[\2](\1)"),
         (r'<(span|strong) class="(?:status|advice) ?([^"]*)">(.*?)</\1>', r"{\2: \3}"),
         (r"</t[hd]>\s*(?=<t[hd])", " | "),
