@@ -7,7 +7,7 @@ from served import OPERATOR, TOKEN, client_of, people
 from starlette.testclient import TestClient
 
 from spsa.server.guard import Proxy
-from spsa.server.people import COOKIE, MAX_WRONG
+from spsa.server.people import MAX_WRONG
 
 SITE = "http://fleet.example"
 LOOPBACK = Proxy.at("127.0.0.0/8", "::1")
@@ -39,53 +39,20 @@ def test_every_answer_has_the_security_headers(store):
 
 
 @pytest.mark.parametrize("who", [people(), people(operator=OPERATOR)], ids=["open", "operator"])
-def test_without_a_token_only_loopback_names_are_answered(who, store):
-    for host in ("evil.example", "", "localhost.evil.example", "[::2]"):
-        answer = client_of(store, who).get("/", headers={"Host": host})
-        assert answer.status_code == 421 and "first" not in answer.text
-    for host in ("localhost:8765", "127.0.0.1", "[::1]:8765"):
-        assert client_of(store, who).get("/", headers={"Host": host}).status_code == 200
+def test_without_a_token_only_loopback_names_are_answered(who, store, visit):
+    visit(client_of(store, who), "only loopback names are answered")
+    visit(client_of(store, who), "a cookie that has ended is taken back")
 
 
-@pytest.mark.parametrize("path", ["/", "/api/runs", "/nothing"])
-def test_without_the_token_nothing_is_shown(path, guarded):
-    for headers in (
-        {},
-        {"Authorization": "Bearer wrong"},
-        {"Authorization": f"Basic {TOKEN}"},
-        {"Cookie": f"{COOKIE}={TOKEN}"},
-        {"Cookie": f"{COOKIE}=\xe4.1.\xe4".encode("latin-1")},
-    ):
-        answer = guarded.get(path, headers=headers)
-        assert answer.status_code == 401
-        assert "first" not in answer.text and TOKEN not in answer.text
-        assert "This is not the token" not in answer.text
+def test_a_viewers_token_is_needed(guarded, visit):
+    visit(guarded, "without the token nothing is shown", token=TOKEN, latin="\xe4.1.\xe4")
+    visit(guarded, "a session that has ended")
+    visit(guarded, "workers and health need no token of a viewer")
 
 
-def test_a_browser_logs_in_and_is_given_a_cookie(guarded):
-    own = {"Origin": SITE}
-    wrong = guarded.post("/login", data={"token": "wrong"}, headers=own)
-    assert wrong.status_code == 401 and "This is not the token" in wrong.text
-    assert log_in(guarded, TOKEN + "x" * 5000) == 413
-    answer = guarded.post("/login", data={"token": TOKEN}, headers=own)
-    assert answer.status_code == 303 and answer.headers["location"] == "/"
-    cookie = answer.headers["set-cookie"]
-    assert "HttpOnly" in cookie and "SameSite=strict" in cookie and TOKEN not in cookie
-    assert "Secure" not in cookie
-    assert "first" in guarded.get("/").text
-
-
-def test_a_form_of_another_site_is_refused(guarded):
-    for headers in (
-        {},
-        {"Origin": "http://evil.example"},
-        {"Origin": "https://fleet.example"},
-        {"Origin": SITE, "Sec-Fetch-Site": "same-site"},
-    ):
-        answer = guarded.post("/login", data={"token": TOKEN}, headers=headers)
-        assert answer.status_code == 403 and "not sent by a page of this server" in answer.text
-        assert "set-cookie" not in answer.headers
-    assert log_in(guarded, TOKEN, **{"Sec-Fetch-Site": "same-origin"}) == 303
+def test_a_browser_logs_in_by_a_form_of_this_site(guarded, visit):
+    visit(guarded, "a form of another site is refused", token=TOKEN)
+    visit(guarded, "a browser logs in", token=TOKEN, long=TOKEN + "x" * 5000)
 
 
 def test_guessing_is_slowed_for_one_address_alone(store, guarded):
@@ -104,36 +71,16 @@ def test_guessing_is_slowed_for_one_address_alone(store, guarded):
     assert elsewhere.get("/api/runs", headers=right).status_code == 200
 
 
-def test_a_cookie_that_has_ended_is_taken_back(store):
-    """Or the browser would send it with every page until it had to wait."""
-    for who, code in ((people(TOKEN), 401), (people(operator=OPERATOR), 200)):
-        answer = client_of(store, who).get("/", headers={"Cookie": f"{COOKIE}=1.2.3"})
-        assert answer.status_code == code
-        assert answer.headers["set-cookie"] == f"{COOKIE}=; Max-Age=0; Path=/"
-
-
-def test_workers_and_health_need_no_token_of_a_viewer(guarded):
-    refused = guarded.post("/worker/claim")
-    assert (refused.status_code, refused.json()["kind"]) == (401, "no_token"), "a machine's token"
-    assert guarded.get("/worker/version").json()["sha256"]
-    assert guarded.get("/workers").status_code == 401
-    assert guarded.get("/health").json() == {"status": "ok"}
-    assert "first" not in guarded.get("/health").text
-
-
 def through(client, path="/api/runs", **headers):
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     answer = client.get(path, headers=names)
     return answer.status_code, answer.text
 
 
-def test_only_the_proxy_is_answered(store):
-    right = {"Authorization": f"Bearer {TOKEN}"}
-    for address, code in (("127.0.0.1", 200), ("::1", 200), ("192.0.2.7", 403)):
+def test_only_the_proxy_is_answered(store, visit):
+    for address in ("127.0.0.1", "::1", "192.0.2.7"):
         client = client_of(store, people(TOKEN), SITE, proxy=LOOPBACK, address=address)
-        assert through(client, **right)[0] == code
-        assert through(client, "/worker/claim")[0] == (405 if code == 200 else 403)
-        assert through(client, "/health")[0] == 200
+        visit(client, "another address" if address == "192.0.2.7" else "the proxy", token=TOKEN)
 
 
 def test_the_proxy_names_the_client_and_the_scheme(store):

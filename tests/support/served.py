@@ -92,20 +92,23 @@ SHOWN = r"<(?!input|button|option|form|progress|div class=.plot|img|script|style
 def requested(client: TestClient, command: str) -> Said:
     """The response to `METHOD PATH Header:value field=value`, as its status and its lines.
 
-    A form is sent as by a page of this server.
+    A form is sent as by a page of this server; `Origin:` is a request without that header.
     """
     method, path, *more = shlex.split(command)
-    headers = dict(word.split(":", 1) for word in more if re.match(r"[\w-]+:", word))
+    named = [word.split(":", 1) for word in more if re.match(r"[\w-]+:", word)]
     fields = dict(word.split("=", 1) for word in more if re.match(r"\w+=", word))
     own = {"Origin": str(client.base_url).rstrip("/")} if method != "GET" else {}
-    answer = client.request(method, path, headers=own | headers, data=fields or None)
+    headers = {
+        name: value.encode("latin-1") for name, value in (own | dict(named)).items() if value
+    }
+    answer = client.request(method, path, headers=headers, data=fields or None)
     told = (f"{name}: {answer.headers[name]}" for name in TOLD if name in answer.headers)
     is_page = answer.headers.get("content-type", "").startswith("text/html")
     lines = page_lines(answer.text) if is_page else [answer.text]
     return Said(0, "\n".join([" ".join([str(answer.status_code), *told]), *lines]), "")
 
 
-TOLD = ("location", "retry-after", "refresh")
+TOLD = ("location", "set-cookie", "refresh")
 
 
 def page_lines(page: str) -> list[str]:
