@@ -45,16 +45,24 @@ class Transcript:
 
         What is shown as `{name}` is the value of that name, `{here}` the present folder.
         """
-        known, said = _situations(self.file), list[Said]()
+        said = list[Said]()
         named = {name: str(value) for name, value in {**names, "here": Path.cwd()}.items()}
-        shown = list(_carried_out(known[heading], self.run, named, said))
+        lines = _situations(self.file)[heading]
+        self._compare(heading, list(_carried_out(lines, self.run, named, said)))
+        return said
+
+    def shows(self, heading: str, text: str) -> None:
+        """What is shown in a situation has to be what stands there."""
+        self._compare(heading, [_masked(line, {}) for line in text.strip("\n").splitlines()])
+
+    def _compare(self, heading: str, shown: list[str]) -> None:
+        known = _situations(self.file)
         if os.environ.get("GOLDEN") == "write":
             known[heading] = shown
             text = "\n".join("\n".join([f"== {one}", *lines, ""]) for one, lines in known.items())
             self.file.write_text(text, encoding="utf-8")
         wanted = known[heading]
         assert shown == wanted, "\n".join(unified_diff(wanted, shown, self.file.name, "now"))
-        return said
 
     def refused(self, heading: str, **names: object) -> None:
         """The same, of commands that fail, print nothing and leave all files as they were."""
