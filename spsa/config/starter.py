@@ -91,26 +91,28 @@ def read_source(source: Path) -> EngineFiles:
         remedy = f"did you mean {source.parent / near}?" if near else _SOURCE
         raise InvalidInput.of(source, "SOURCE", "is no folder", remedy)
     if not (source / "Cargo.toml").exists():
-        texts, unread = _read(source, tuple(f".{s}" for s in SOURCE_SUFFIXES if s != "rs"))
-        others = _files(source, tuple(f".{s}" for s in _OTHER_LANGUAGES), _FOREIGN)
-        names = [path.suffix[1:] for path in others]
-        if len(names) > len(texts):
-            found = f"is written in {_OTHER_LANGUAGES[mode(names)]}, whose constants are not read"
+        suffixes = (f".{s}" for s in (*SOURCE_SUFFIXES, *_OTHER_LANGUAGES) if s != "rs")
+        files = [*_files(source, tuple(suffixes), _FOREIGN)]
+        others = [path for path in files if path.suffix[1:] in _OTHER_LANGUAGES]
+        if 2 * len(others) > len(files):
+            language = _OTHER_LANGUAGES[mode(path.suffix[1:] for path in others)]
+            found = f"is written in {language}, whose constants are not read"
             raise InvalidInput.of(source, "SOURCE", found, BY_OPTIONS)
+        texts, unread = _read(source, (path for path in files if path not in others))
         if texts or unread:
             command, binary = _command(source, [*texts, *unread])
             build: Table = {"command": command, "binary": binary}
             return EngineFiles(source, build, texts, unread, _switches(source))
     package, workspace = _package(source), workspace_of(source.resolve())
     root, build = workspace or source, {"package": package} if workspace and package else {}
-    texts, unread = _read(root, (".rs",))
+    texts, unread = _read(root, _files(root, (".rs",), _FOREIGN))
     return EngineFiles(root, build, texts, unread, _switches(root))
 
 
 def _switches(root: Path) -> list[str]:
     """The features and defines beside what makes options, or macros for ranges, also of tools."""
     suffixes = (*(f".{suffix}" for suffix in SOURCE_SUFFIXES), "Cargo.toml")
-    texts, _ = _read(root, suffixes, _LIBRARIES)
+    texts, _ = _read(root, _files(root, suffixes, _LIBRARIES))
     whole = "\n".join(texts.values())
     makers = set(_RANGE.findall(whole))
     found = {
@@ -141,13 +143,11 @@ def _package(folder: Path) -> str | None:
     return name
 
 
-def _read(
-    root: Path, suffixes: tuple[str, ...], foreign: re.Pattern[str] = _FOREIGN
-) -> tuple[dict[str, str], dict[str, str]]:
-    """The texts of the files, and why others cannot be read; not those in `foreign` folders."""
+def _read(root: Path, files: Iterable[Path]) -> tuple[dict[str, str], dict[str, str]]:
+    """The texts of the files by their paths from `root`, and why others cannot be read."""
     texts: dict[str, str] = {}
     unread: dict[str, str] = {}
-    for path in _files(root, suffixes, foreign):
+    for path in files:
         name = path.relative_to(root).as_posix()
         try:
             texts[name] = content(path, _MAX_BYTES).decode("utf-8")
@@ -157,6 +157,7 @@ def _read(
 
 
 def _files(root: Path, suffixes: tuple[str, ...], foreign: re.Pattern[str]) -> Iterator[Path]:
+    """Those that end so, and are in no `foreign` folder."""
     for folder, inner, names in os.walk(root):
         own = (name for name in inner if not foreign.fullmatch(name.lower()) and name[0] != ".")
         inner[:] = sorted(own)
