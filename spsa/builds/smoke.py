@@ -43,6 +43,7 @@ _LISTING_SECONDS = 2.0
 
 _BENCH_SECONDS = 60.0
 
+_SHORT_SEARCHES = 4
 _FEW, _MANY = 1_000, 64_000
 """Nodes of two searches from which one sees whether a limit of nodes is obeyed.
 
@@ -233,16 +234,19 @@ def against_nodes(command: Sequence[str], options: Mapping[str, str], reply: Sea
 def _against_nodes(engine: UciEngine, seconds: float) -> str:
     """The same of a running engine; "" for one that tells of no nodes, too.
 
-    It is given `seconds` for each of two searches.
+    It is given `seconds` for each search; some engines hang in one short search of several.
     """
-    limits = [limit_of_nodes(nodes) for nodes in (_FEW, _MANY)]
-    first, last = (
-        _move(engine, "", one._replace(seconds=min(one.seconds, seconds))) for one in limits
+    short, long = (
+        one._replace(seconds=min(one.seconds, seconds))
+        for one in map(limit_of_nodes, (_FEW, _MANY))
     )
-    few, many = first.nodes, last.nodes
-    if last.info and (not many or (many >= _MANY / 16 and many > 2 * few)):
-        return ""
-    return f"it searches {few:,} nodes of {_FEW:,}, and {many:,} of {_MANY:,}"
+    few, last = _move(engine, "", short).nodes, _move(engine, "", long)
+    many = last.nodes
+    if not last.info or (many and (many < _MANY / 16 or many <= 2 * few)):
+        return f"it searches {few:,} nodes of {_FEW:,}, and {many:,} of {_MANY:,}"
+    for fen in (_MIDDLE_GAME, "") * _SHORT_SEARCHES:
+        _move(engine, fen, short)
+    return ""
 
 
 def _bench(binary: Path, arguments: Sequence[str]) -> tuple[int | None, str]:

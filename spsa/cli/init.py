@@ -100,7 +100,8 @@ def init(
 
     Every number that looks like a search or evaluation parameter is suggested, with a range and a
     step. Edit the suggestions: they are guesses. What is not suggested is told on stderr, with the
-    reason. Then the engine is built once and searches once, which tells what config.toml lacks.
+    reason. Then the engine is built and searches a few times, as config.toml says and to numbers of
+    nodes, which tells what config.toml lacks; what one plain value mends is tried.
     """
     most = 2 if source and is_address(source[0]) else 1
     if engine is None and not 1 <= len(source) <= most:
@@ -142,7 +143,7 @@ def _try(
         target.write_text(text, encoding="utf-8")
         return load_config(target, os.environ)
 
-    with working("trying the engine: one build, one search"):
+    with working("trying the engine: a build and a few searches"):
         trial = try_engine(write, setup, partial(echo, err=True))
     write(trial.setup, 2 * trial.build_seconds if build_seconds else 0.0)
     echo(_told(trial), err=True)
@@ -155,7 +156,9 @@ def _told(trial: Trial) -> str:
     )
     speed = f"{trial.nodes_per_second:,.0f} nodes a second" if trial.nodes else "no node counts"
     game = duration(_game_seconds(trial.setup))
-    nodes = 'kind = "nodes" works, too' if trial.obeys_nodes else "`go nodes` is no limit for it"
+    nodes = 'kind = "nodes" works, too, from 1,000 a move'
+    if why := trial.against_nodes:
+        nodes = f"`go nodes` is no limit for it: {why}"
     return f"the engine plays: {built}{speed}; a game takes about {game} with this time control" + (
         f"; {nodes}" if trial.nodes else ""
     )

@@ -33,7 +33,6 @@ _FOREIGN = re.compile(
 """Folders of tests, of other programs and of libraries."""
 _LIBRARIES = re.compile("target|build|vendor|node_modules|third_?party|3rdparty|extern(al)?")
 
-_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _FOLDERS = (".", "src", "Source", "source", "engine", "engine/src")
 _NAMES = ("EXE", "TARGET", "BIN_NAME", "BINARY", "PROGRAM", "BIN", "NAME", "ENGINE", "OUT")
 """What Makefiles call their program; EXE, as test frameworks have it, first."""
@@ -174,10 +173,9 @@ def _command(root: Path, sources: Sequence[str]) -> tuple[tuple[str, ...], str]:
     below = sorted({name.split("/")[0] for name in sources if "/" in name})
     cmake = _text(root / "CMakeLists.txt")
     for folder in (*_FOLDERS, *(below if cmake is None else ())):
-        for name in _MAKEFILES:
-            if (text := _text(root / folder / name)) is not None:
-                inside = () if folder == "." else ("-C", folder)
-                return ("make", *inside), str(PurePosixPath(folder) / _made_by(text))
+        if (text := makefile(root / folder)) is not None:
+            inside = () if folder == "." else ("-C", folder)
+            return ("make", *inside), str(PurePosixPath(folder) / _made_by(text))
     if cmake is not None:
         made = sorted(_CMAKE_PROGRAM.finditer(cmake), key=lambda found: found[0][0])
         names = (found[1] for found in made if not re.search("(?i)test|tune|bench", found[1]))
@@ -186,6 +184,12 @@ def _command(root: Path, sources: Sequence[str]) -> tuple[tuple[str, ...], str]:
     plain = all(name.endswith(".c") for name in units)
     compiler = ("cc", "-O3") if plain else ("c++", "-O3", "-std=c++20")
     return (*compiler, "-o", "engine-to-tune", *units, "-pthread", "-lm"), "engine-to-tune"
+
+
+def makefile(folder: Path) -> str | None:
+    """The text of the Makefile that make takes in a folder."""
+    texts = (_text(folder / name) for name in ("GNUmakefile", "makefile", "Makefile"))
+    return next((text for text in texts if text is not None), None)
 
 
 def _made_by(makefile: str) -> str:

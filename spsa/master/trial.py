@@ -1,4 +1,4 @@
-"""Tries a new engine once before its first run: one build, the handshake and one search.
+"""Tries a new engine before its first run: a build, the handshake and a few searches.
 
 A failure whose remedy is one plain value of config.toml is mended, and the engine is tried again.
 Otherwise the user reads the last words of the tool that failed, and what may help.
@@ -6,7 +6,6 @@ Otherwise the user reads the last words of the tool that failed, and what may he
 
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from pathlib import Path, PurePath
 from spsa.builds.builder import BUILD_SECONDS, NODES_PER_SECOND, keep_measured
 from spsa.builds.smoke import against_nodes, declared_options, engine_under_test, longest_search
 from spsa.config.settings import Config
-from spsa.config.starter import CLOCK, Setup
+from spsa.config.starter import CLOCK, Setup, makefile
 from spsa.core.uci_options import Declarations
 from spsa.errors import BuildFailed, InvalidInput
 from spsa.master.delivery_setup import temporary_delivery, work_folder
@@ -26,11 +25,17 @@ _LAST_LINES = 12
 _OPTIONS = {"Threads": 1, "OwnBook": False, "Hash": 16}
 """What makes games of equal conditions, of an engine that declares it."""
 
-_TARGETS = ("build", "release", "all", "native", "basic", "openbench", "engine")
+_TARGETS = (
+    *("build", "release", "all", "native", "basic", "openbench", "engine"),
+    *("linux", "gcc", "unix-gcc"),
+)
 _OTHER_BINARIES = re.compile(
     r"data.?gen|data.?shuffle|^gen|train|tun(e|er|ing)|bench|test|tool|perft|convert|book|extract|\.so"
 )
-_MISSING_CLANG = re.compile(r"\bclang(\+\+)?(-\d+)?: (command |)(not found|No such file)")
+_VARIABLES = (
+    ("config-sanity", ("ARCH=x86-64-modern",)),
+    (r"\bclang(\+\+)?(-\d+)?: (command |)(not found|No such file)", ("CC=gcc", "CXX=g++")),
+)
 _CHOICES = re.compile(r"name one of: (.+)")
 _ADVICE = (
     (
@@ -62,15 +67,15 @@ _ADVICE = (
 class Trial:
     """An engine that plays: its setup, and seconds of the build and of one search with its nodes.
 
-    A search has 0 nodes where the engine tells of none. `obeys_nodes` is whether it counts them
-    with `go nodes`.
+    A search has 0 nodes where the engine tells of none. `against_nodes` says why `go nodes` is no
+    limit for it.
     """
 
     setup: Setup
     build_seconds: float
     search_seconds: float
     nodes: int
-    obeys_nodes: bool = False
+    against_nodes: str = ""
 
     @property
     def nodes_per_second(self) -> float:
@@ -96,8 +101,9 @@ def try_engine(write: Write, setup: Setup, tell: Callable[[str], None]) -> Trial
         try:
             return _tried(config, setup, write)
         except (BuildFailed, InvalidInput) as error:
-            made = [] if config.delivery.engine else list(_executables(config))
-            mended = _mended(str(error), setup, made)
+            tree = work_folder(config) / "plus" / "tree"
+            made = [] if config.delivery.engine else list(_executables(tree))
+            mended = _mended(str(error), setup, made, tree)
             following = next((one for one in mended if one not in seen), None)
             if following is None or len(seen) == _MOST_TRIES:
                 raise TrialFailed(_last_words(str(error))) from error
@@ -126,7 +132,7 @@ def _tried(config: Config, setup: Setup, write: Write) -> Trial:
             build_seconds=built,
             search_seconds=reply.seconds,
             nodes=reply.nodes,
-            obeys_nodes=not against_nodes(command, options, reply),
+            against_nodes=against_nodes(command, options, reply),
         )
     work = work_folder(config)
     keep_measured(work, BUILD_SECONDS, 2 * built)  # a run builds two beside each other
@@ -145,8 +151,8 @@ def _options(declarations: Declarations, setup: Setup) -> dict[str, object]:
     }
 
 
-def _mended(said: str, setup: Setup, made: list[str]) -> Iterator[Setup]:
-    """Setups that may be without this failure, the likeliest first."""
+def _mended(said: str, setup: Setup, made: list[str], tree: Path) -> Iterator[Setup]:
+    """Setups that may be without this failure of what was `made` in `tree`, the likeliest first."""
     command = setup.command
     if "set another `kind`" in said:
         yield replace(setup, time_control=CLOCK)
@@ -157,13 +163,19 @@ def _mended(said: str, setup: Setup, made: list[str]) -> Iterator[Setup]:
     if command and "ended without making" in said:
         yield from (setup.with_build(binary=path) for path in _likeliest(made))
     if command[:1] == ("make",):
-        if "config-sanity" in said:
-            yield setup.with_build(command=(*command, "ARCH=x86-64-modern"))
-        if _MISSING_CLANG.search(said) and shutil.which("gcc"):
-            yield setup.with_build(command=(*command, "CC=gcc", "CXX=g++"))
-        if "ended without making" in said and not made:
+        for failure, words in _VARIABLES:
+            if re.search(failure, said) and words[0] not in command:
+                yield setup.with_build(command=(*command, *words))
+        if "Error 127" in said or ("ended without making" in said and not made):
             plain = command[:3] if command[1:2] == ("-C",) else command[:1]
-            yield from (setup.with_build(command=(*plain, target)) for target in _TARGETS)
+            targets = _targets(tree.joinpath(*plain[2:]))
+            yield from (setup.with_build(command=(*plain, target)) for target in targets)
+
+
+def _targets(folder: Path) -> list[str]:
+    """The plain targets that the Makefile of a folder has."""
+    named = re.findall(r"^([\w-]+)[ \t]*:(?!=)", makefile(folder) or "", re.MULTILINE)
+    return [target for target in _TARGETS if target in named]
 
 
 def _likeliest(names: list[str]) -> list[str]:
@@ -171,9 +183,8 @@ def _likeliest(names: list[str]) -> list[str]:
     return [name for name in names if not _OTHER_BINARIES.search(Path(name).name)] or names
 
 
-def _executables(config: Config) -> Iterator[str]:
+def _executables(tree: Path) -> Iterator[str]:
     """The programs that the last build left in its copy, as `binary` names them, newest first."""
-    tree = work_folder(config) / "plus" / "tree"
     found = (Path(folder, name) for folder, _, names in os.walk(tree) for name in names)
     programs = [path for path in found if _is_program(path)]
     for path in sorted(programs, key=lambda path: -path.stat().st_mtime):

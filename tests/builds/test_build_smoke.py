@@ -8,10 +8,10 @@ from golden import compare_cases
 
 from spsa.builds import smoke
 from spsa.builds.builder import adopt
-from spsa.builds.smoke import examine, longest_search, node_count
+from spsa.builds.smoke import against_nodes, examine, longest_search, node_count
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.errors import SmokeTestFailed
-from spsa.uci.engine import Limit
+from spsa.uci.engine import Limit, SearchReply
 
 LISTEN = """
 while read -r line; do
@@ -118,6 +118,18 @@ def test_an_engine_that_is_published_already_is_tried_at_a_new_limit(tmp_path):
     limit = Limit(b"go nodes 500\n", 20.0)
     assert "it searches 7,000 nodes of 1,000" in refused(engine)
     examine(engine, False, searches=[limit], tried=True)
+
+
+def test_an_engine_that_hangs_in_one_short_search_of_several_obeys_no_nodes(tmp_path, monkeypatch):
+    """Also where it plays by time: whoever asks for nodes later is told before."""
+    monkeypatch.setattr(smoke, "_GRACE", 0.5)
+    counted = MOVE.replace("cp 3", "cp 3 nodes ${line#go nodes }")
+    go = f"n=${{n}}x; [ $n = xxxxxx ] || {{ {counted}; }}"
+    engine = script(tmp_path, LISTEN, go)
+    other = SearchReply("e2e4", 3, 1.0, b"info nodes 100000 score cp 3")
+    assert "asked `go nodes 1000`: hang: " in against_nodes([str(engine)], {}, other)
+    script(tmp_path, LISTEN, go.replace("xxxxxx", "-"))
+    assert against_nodes([str(engine)], {}, other) == ""
 
 
 def test_an_engine_that_lacks_an_option_is_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""`init` builds an engine once and searches once, and mends what one plain value mends."""
+"""`init` builds an engine and searches with it, and mends what one plain value mends."""
 
 import shutil
 import signal
