@@ -1,5 +1,6 @@
 """What constraints refuse, what a master compares before a step, and what the views show."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -31,25 +32,11 @@ def rows(run):
     return run.store.iterations(run.run.id), run.store.batches(run.run.id)
 
 
-REFUSED = {
-    "a batch that is done and gets other counts": (
-        "UPDATE spsa_batch SET draws = draws + 2 WHERE status = 'done'"
-    ),
-    "a batch that is done without its games": (
-        "UPDATE spsa_batch SET status = 'done', claim_id = 'forged' WHERE status = 'ready'"
-    ),
-    "a batch with less than no games": (
-        "UPDATE spsa_batch SET plus_wins = 3, minus_wins = 3, draws = -2, ptnml_0 = 0, ptnml_1 = 0,"
-        " ptnml_2 = 2, ptnml_3 = 0, ptnml_4 = 0 WHERE status = 'done'"
-    ),
-    "more games than the target": (
-        "UPDATE spsa_iteration SET games_played = games_played + 2, draws = draws + 2,"
-        " ptnml_2 = ptnml_2 + 1 WHERE k = 2"
-    ),
-    "half points that are not those of the pairs": (
-        "UPDATE spsa_iteration SET plus_wins = plus_wins + 1, draws = draws - 1 WHERE k = 2"
-    ),
-}
+_CASES = Path(__file__).with_name("counts.txt").read_text(encoding="utf-8")
+REFUSED, MISCOUNTED = (
+    dict(re.findall(r"^(a .*|half .*|more .*)\n {4}(.*)", part, re.MULTILINE))
+    for part in _CASES.split("What they do not see")
+)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -64,18 +51,6 @@ NOTHING = (
     "plus_wins = 0, minus_wins = 0, draws = 0,"
     " ptnml_0 = 0, ptnml_1 = 0, ptnml_2 = 0, ptnml_3 = 0, ptnml_4 = 0"
 )
-MISCOUNTED = {
-    "a result that is turned round": (
-        "UPDATE spsa_iteration SET plus_wins = minus_wins, minus_wins = plus_wins,"
-        " ptnml_0 = ptnml_4, ptnml_1 = ptnml_3, ptnml_3 = ptnml_1, ptnml_4 = ptnml_0"
-        " WHERE k = 2"
-    ),
-    "a void game too many": "UPDATE spsa_iteration SET void_games = void_games + 1 WHERE k = 2",
-    "a batch that is not reported any more": (
-        f"UPDATE spsa_batch SET status = 'ready', claim_id = NULL, {NOTHING}"  # noqa: S608
-        " WHERE seq = 1 AND iteration_id = (SELECT id FROM spsa_iteration WHERE k = 2)"
-    ),
-}
 
 
 @pytest.mark.parametrize("name", MISCOUNTED)

@@ -1,20 +1,28 @@
-"""The doctor finds nothing in a sound run, and each thing that somebody broke by hand in SQL."""
+"""The doctor finds nothing in a sound run, and each thing that somebody broke by hand in SQL.
+
+A row that cannot be read is a sentence that names the column, never a defect: on SQLite, whose
+columns take any text; PostgreSQL's take no text that is not JSON.
+"""
 
 import json
 import math
 import re
 import shutil
 import sqlite3
+import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from asking import Store
 from builders import TERMS, new_engine, result_of, stage
 from console import call, worker, write_project
+from golden import compare_cases
 from masters import RunUnderTest, settings
 from purges import moved
 from purges import violations as known_engines
+from shell import Shell
 
 from spsa.cli import execute
 from spsa.config.space import load_space
@@ -26,12 +34,16 @@ from spsa.master.session import tuning_of
 
 @pytest.fixture
 def run(sqlite_store, tmp_path):
+    return begun(sqlite_store, tmp_path)
+
+
+def begun(store, folder):
     """Two applied iterations, one half played, their engines on the disk."""
     sides = {}
     for name in ("plus", "minus"):
-        (tmp_path / name).write_text(name)
-        sides[name] = new_engine(name, path=str(tmp_path / name))
-    run = stage(sqlite_store, max_iterations=9)
+        (folder / name).write_text(name)
+        sides[name] = new_engine(name, path=str(folder / name))
+    run = stage(store, max_iterations=9)
     for _ in range(2):
         run.whole_iteration(**sides)
     run.open(**sides)
@@ -40,83 +52,31 @@ def run(sqlite_store, tmp_path):
     return run
 
 
-@pytest.fixture
-def break_by(sql):
-    """Run a statement that the constraints would refuse."""
-
-    def unchecked(text, **values):
-        sql("PRAGMA ignore_check_constraints = ON")
-        return sql(text, **values)
-
-    return unchecked
-
-
 def violations(run):
     return check_run(run.store, run.now())
 
 
-# what somebody does to the database, and the words in which it is found
-BROKEN = {
-    "a count": (
-        "UPDATE spsa_iteration SET plus_wins = plus_wins + 2 WHERE k = 1",
-        r"run first iteration 1: its tally: Tally\(wins=.*; the sum over its batches",
-    ),
-    "void games": (
-        "UPDATE spsa_iteration SET void_games = 5 WHERE k = 3",
-        "iteration 3: void_games: 5; the sum over its batches: 2",
-    ),
-    "the target": (
-        "UPDATE spsa_iteration SET target_games = 10 WHERE k = 3",
-        "iteration 3: target_games: 10; the sum over its batches: 8",
-    ),
-    "a seed": (
-        "UPDATE spsa_batch SET seed = 7 WHERE iteration_id = 2 AND seq = 0",
-        "iteration 2: seed of batch 0: 7; that of its place: [0-9]+",
-    ),
-    "the place of a batch": (
-        "UPDATE spsa_batch SET seq = 5 WHERE iteration_id = 2 AND seq = 1",
-        "iteration 2: seq: 5; its place in the iteration: 1",
-    ),
-    "the openings": (
-        "UPDATE spsa_batch SET first_pair = 9 WHERE iteration_id = 2 AND seq = 0",
-        "iteration 2: first_pair of batch 0: 9; the next pair: 4",
-    ),
-    "a number": (
-        "UPDATE spsa_iteration SET iteration_number = 4 WHERE k = 3",
-        "iteration 4: iteration_number: 4; its place in the run: 3",
-    ),
-    "a k": (
-        "UPDATE spsa_iteration SET k = 7 WHERE k = 3",
-        "iteration 3: k: 7; its place among the tuning iterations: 3",
-    ),
-    "a step that is lost": (
-        "DELETE FROM spsa_step WHERE k = 2",
-        "iteration 2: k of its step: None; as it is complete: 2",
-    ),
-    "a step of an open iteration": (
-        "UPDATE spsa_step SET iteration_id = 3 WHERE k = 2",
-        "run first iteration 3: k of its step: 2; as it is in_progress: None",
-    ),
-    "the number of applied results": (
-        "UPDATE spsa_run SET applied = 1",
-        r"run first: the steps of the log: \[1, 2\]; the results applied, each once: \[1\]",
-    ),
-    "an epoch that goes back": (
-        "UPDATE spsa_step SET epoch = 9 WHERE k = 1",
-        "iteration 2: the epoch of step k=2: 1; the highest epoch so far: 9",
-    ),
-    "the run's epoch": (
-        "UPDATE spsa_run SET epoch = 0",
-        "run first: the run's epoch: 0; that of its log, at least: 1",
-    ),
-}
+def test_what_was_broken_is_named(sqlite_template, tmp_path):
+    for name, made in (("first", lambda store: begun(store, tmp_path)), ("tested", tuned)):
+        path = shutil.copy(sqlite_template, tmp_path / name)
+        with Store(f"sqlite:///{path}", durable=False) as store:
+            made(store)
 
+    def found(files):
+        ((name, statement),) = files.items()
+        with tempfile.TemporaryDirectory() as folder:
+            url = f"sqlite:///{shutil.copy(tmp_path / name, folder)}"
+            with Store(url) as store, closing(Shell(url)) as sql:
+                sql("PRAGMA ignore_check_constraints = ON")
+                sql(statement)
+                run = store.run()
+                said = known_engines(store, run, tuning_of(run) if name == "tested" else None)
+        assert said, "nothing is found"
+        for violation in said[:2]:
+            yield re.sub(r"\d+\.\d{6,}", lambda number: f"{float(number[0]):.6g}", violation)
+        yield from [f"and {len(said) - 2} more"] * (len(said) > 2)
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_what_was_broken_is_named(run, break_by, name):
-    statement, words = BROKEN[name]
-    break_by(statement)
-    assert any(re.search(words, violation) for violation in violations(run)), violations(run)
+    compare_cases(Path(__file__).with_name("doctor.txt"), found)
 
 
 @pytest.mark.parametrize(
@@ -201,23 +161,6 @@ def test_a_state_that_was_changed_is_found(sqlite_store, sql, broken):
     run = tuned(sqlite_store)
     sql("UPDATE spsa_run SET state = :s", s=broken(run) if callable(broken) else broken)
     assert any("the rule's state" in found for found in replayed(run))
-
-
-ALTERED = {
-    "a_k = a_k * 1.5 WHERE k = 3": "its row, a_k: ",
-    "opened_on = 0 WHERE k = 5": "opened_on: 0; with 2 in flight: 3",
-    "plus_parameters = json_set(plus_parameters, '$.margin', 333.0) WHERE k = 1": (
-        "plus, margin: 333.0"
-    ),
-    "ptnml_4 = ptnml_4 + 2 WHERE k = 2": "delta of step k=2, ",
-}
-
-
-@pytest.mark.parametrize("change", ALTERED)
-def test_what_the_rule_would_not_have_done_is_found(sqlite_store, break_by, change):
-    run = tuned(sqlite_store)
-    break_by(f"UPDATE spsa_iteration SET {change}")  # noqa: S608
-    assert any(ALTERED[change] in found for found in replayed(run)), replayed(run)
 
 
 Damage = Callable[[str, str, str], None]

@@ -2,7 +2,10 @@
 
 import logging
 import os
+import re
+import shlex
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 
 import click
@@ -10,6 +13,7 @@ import pytest
 from console import OWN
 from console import compete as run_compete
 from engines.faulty import engine
+from golden import compare_cases
 
 from spsa.core.game_settings import DrawRule, ResignRule, TimeControl, TimeKind
 from spsa.errors import InvalidInput
@@ -68,85 +72,28 @@ def ready(typed: Sequence[str]) -> Match | Settings | None:
     return settings
 
 
-MATCH_REFUSED = [
-    (("--sprt", "0", "1e308"), "-200"),
-    (("--sprt", "nan", "5"), "finite"),
-    (("--draw", "0", "0", "0"), "1<=x<=1000"),
-    (("--option", "Hash=1\nquit"), r"'Hash=1\nquit' is not NAME=VALUE"),
-    (("--option2", "Hash=" + "1" * 20_000), "10000 printable"),
-    (("--tc", "999999999+1"), "at most 86400 seconds"),
-    (("--book", "/dev/zero"), "268,435,456 bytes"),
-    (("--book", LONG_PATH), "File name too long"),
-    (("--games", "3"), "odd"),
-    (("--chess960",), "--chess960 needs a --book"),
-    (("--tc", "x"), "BASE[+INC]"),
-    (("--tc", "nodes=5"), "BASE[+INC]"),
-    (("--sprt", "5", "0"), "less than"),
-    (("--nodes", "2", "--depth", "3"), "one of"),
-    (("--option", "Hash"), "NAME=VALUE"),
-    (("--book", "/nowhere.epd"), "/nowhere.epd"),
-]
-WORKER_REFUSED = [
-    (("--name", "a\nb"), r"'a\nb' is not a text of 1 to 200 printable"),
-    (("--label", "Fast_1"), "'Fast_1' is not a word of at most 40 small letters"),
-    (("--label", "x86-64-v4"), "the worker knows that by itself"),
-    (("--lease", "9.9"), "10.0<=x"),
-    (("--database-url-file", "pipe"), "16,777,216 bytes"),
-    (("--database-url", "sqlite:///x", "--database-url-file", "url"), "not both"),
-    (("--database-url", f"sqlite://{LONG_PATH}"), "sqlite:///"),
-    (("--server", "http://127.0.0.1:9", "--token-file", "/dev/zero"), "regular file"),
-    (("--server", "ftp://h", "--token-file", "url"), "other parts than https"),
-    (("engine",), "take those of a run"),
-    (("-c", "4096"), "--force"),
-    ((), "DATABASE_URL"),
-    (("--database-url", "nonsense"), "--database-url: [database.url] is not the URL of"),
-]
-URL = "https://tuning.example.org"
-TOKEN = {"SPSA_TOKEN": "t"}
-URLS = [
-    ("http://192.168.0.7:8000", "unencrypted"),
-    ("http://127.0.0.1.example.org", "add --plain-http"),
-    ("https://user:secret@example.org", "other parts than https"),
-    ("https://example.org/?token=secret", "other parts"),
-    ("example.org", "no URL"),
-    ("https://example.org:port", "no URL"),
-    ("https://example.org/\r\nX: y", "no URL"),
-    ("https://[::1", "no URL"),
-]
-CONTRADICTIONS = [
-    ((), {}, "two engines"),
-    (("engine", "/nowhere/engine"), {}, "does not exist"),
-    (("engine", "engine"), {}, "--games"),
-    (("--server", URL), {}, "a server needs this machine's token: set SPSA_TOKEN"),
-    (("--server", URL), {"SPSA_TOKEN": "two words"}, "has other characters than a token"),
-    (("--server", URL, "--token-file", "none"), {}, "No such file"),
-    (("--server", URL, "--database-url", "sqlite:///x"), {}, "not both"),
-    (("--spsa",), {"SPSA_SERVER": URL, "DATABASE_URL": "sqlite:///x"}, "are both set"),
-    (("--spsa", "--plain-http"), {"DATABASE_URL": "sqlite:///x"}, "go with --server"),
-    (("--server", URL, "--replay", "1.1"), {}, "--replay reads the database"),
-    (("--spsa",), {"SPSA_CONFIG": "/dev/zero"}, "cannot be read"),
-]
+NAMED = {"{long}": LONG_PATH, "{many}": "1" * 20_000, "{newline}": "\r\n"}
+MASKED = ((r"x{99,}", "{long}"), (r"(?<= on )\d+(?= cores)|(?<=give )\d+", "{cores}"))
 
 
-@pytest.mark.parametrize(
-    ("typed", "variables", "said"),
-    [
-        *(((*MATCH, *typed), {}, said) for typed, said in MATCH_REFUSED),
-        *((("--spsa", *typed), {}, said) for typed, said in WORKER_REFUSED),
-        *((("--server", url), TOKEN, said) for url, said in URLS),
-        *CONTRADICTIONS,
-    ],
-)
-def test_a_wrong_command_line_is_refused_in_a_sentence(typed, variables, said, monkeypatch):
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises((click.ClickException, InvalidInput)) as caught:
-        ready(typed)
-    error = caught.value
-    text = error.format_message() if isinstance(error, click.ClickException) else str(error)
-    assert error.exit_code == 2
-    assert said in text and "secret" not in text
-    assert all(line.isprintable() and len(line) <= 1_600 for line in text.split("\n"))
+def test_a_wrong_command_line_is_refused_in_a_sentence():
+    def refusal(files: dict[str, str]) -> Iterator[str]:
+        typed = shlex.split(files.pop("typed"))
+        for name, text in NAMED.items():
+            typed = [word.replace(name, text) for word in typed]
+        refused = pytest.raises((click.ClickException, InvalidInput))
+        with pytest.MonkeyPatch.context() as patch, refused as caught:
+            for name, value in files.items():
+                patch.setenv(name, value)
+            ready(typed)
+        error = caught.value
+        text = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        assert error.exit_code == 2
+        for line in text.split("\n"):
+            assert line.isprintable() and len(line) <= 1_600 and "secret" not in line
+            yield reduce(lambda said, mask: re.sub(*mask, said), MASKED, line)
+
+    compare_cases(Path(__file__).with_name("arguments.txt"), refusal)
 
 
 def test_a_cache_that_cannot_be_is_refused_before_a_claim(places, sqlite_url):
