@@ -1,12 +1,14 @@
 """Which moves a game accepts, when it ends, and what its engines are told of it."""
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import chess
 import pytest
 from console import compete, games_of
 from engines.faulty import engine
+from golden import compare_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +18,6 @@ from spsa.openings.book import Opening, load
 from worker.runner.adjudication import Adjudicator, open_tables
 from worker.runner.position import Ending, Position, Termination
 
-START = Opening(chess.STARTING_FEN)
 ENDGAMES = (
     "8/8/5k2/8/8/3K4/4R3/8 w - - 0 1",
     "8/8/4k3/8/2b5/3K4/8/6N1 w - - 90 60",
@@ -71,69 +72,30 @@ def test_the_shortcuts_miss_no_ending(seed, start):
             return
 
 
-def test_the_position_command_tells_the_whole_game():
-    position = Position(Opening(chess.STARTING_FEN, ("e2e4", "e7e5")))
-    assert position.command == b"position startpos moves e2e4 e7e5"
-    assert position.plies == 0
-    fen = "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"
-    position = Position(Opening(fen))
-    assert position.command == f"position fen {fen}".encode()
-    assert position.make("e2e4")
-    assert position.command == f"position fen {fen} moves e2e4".encode()
-    assert position.plies == 1
+def test_what_a_position_makes_of_moves(folder):
+    tables = open_tables(THREE, [folder])
 
+    def shown(files: dict[str, str]) -> Iterator[str]:
+        try:
+            position = Position(Opening(files["fen"], tuple(files.get("opening", "").split())))
+        except ValueError as refused:
+            yield str(refused)
+            return
+        tried = [word.replace("{nothing}", "") for word in files["moves"].split()]
+        refused = [move for move in tried if not position.make(move)]
+        if refused:
+            yield f"refused: {refused}"
+        if pieces := files.get("tables", files.get("cursed")):
+            rule, known = (
+                TablebaseRule(pieces=int(pieces)),
+                tables if "tables" in files else Cursed(),
+            )
+            yield f"{ruled(position, rule, known)}"
+            assert ruled(position, rule, None) is ruled(position, None, known) is None
+        else:
+            yield f"{position.command.decode()}: {position.plies} plies, {position.ending()}"
 
-def test_an_opening_with_an_illegal_move_is_refused():
-    with pytest.raises(ValueError, match=r"e7e4 is illegal in rnbqkbnr/pppppppp/8/8/4P3"):
-        Position(Opening(chess.STARTING_FEN, ("e2e4", "e7e4")))
-
-
-QUIET = "6k1/5ppp/8/8/8/8/8/R3K3 w - - {} 80"
-REPEATED = Ending(1, Termination.REPETITION)
-
-
-@pytest.mark.parametrize(
-    ("fen", "moves", "ending"),
-    [
-        # the moves of an opening count, too
-        (
-            chess.STARTING_FEN,
-            ["g1f3", "g8f6", "f3g1", "f6g8", "g1f3", "g8f6", "f3g1", "f6g8"],
-            REPEATED,
-        ),
-        (chess.STARTING_FEN, ["f2f3", "e7e5", "g2g4", "d8h4"], Ending(0, Termination.CHECKMATE)),
-        # a mate on the hundredth ply is a mate, another move a draw
-        (QUIET.format(99), ["a1a8"], Ending(2, Termination.CHECKMATE)),
-        (QUIET.format(98), ["a1a7"], None),
-        (QUIET.format(98), ["a1a7", "g8h8"], Ending(1, Termination.FIFTY_MOVES)),
-    ],
-)
-def test_a_game_ends_by_the_rules(fen, moves, ending):
-    assert ended_by(Position(Opening(fen, tuple(moves[:-1]))), moves[-1]) == ending
-
-
-NO_MOVES = ("e2e5", "e7e5", "e1h1", "e2e4q", "e2e4_", "E2E4", "N@e4", "0000", "", "é")
-
-
-@pytest.mark.parametrize(
-    ("fen", "refused", "accepted"),
-    [
-        (chess.STARTING_FEN, NO_MOVES, "e2e4"),
-        # UCI castles by the king's two steps, not onto the rook and not as O-O
-        ("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1", ("e1h1", "e1a1", "O-O", "e1b1"), "e1g1"),
-        ("r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 0 1", ("e8h8", "e8a8", "e8g8q"), "e8c8"),
-        # a pawn promotes where it has to, to a piece that it may become
-        ("8/P3k3/8/8/8/8/8/4K3 w - - 0 1", ("a7a8", "a7a8k", "a7a8p", "a7a8Q"), "a7a8n"),
-        # a king is never left in check
-        ("4k3/4r3/8/8/8/8/4N3/4K3 w - - 0 1", ("e2c3",), "e1d1"),
-    ],
-)
-def test_moves_are_those_of_the_rules_in_uci_notation(fen, refused, accepted):
-    position = Position(Opening(fen))
-    command = position.command
-    assert [move for move in refused if position.make(move)] == []
-    assert (position.board, position.command) == (chess.Board(fen), command)
-    assert position.make(accepted)
+    compare_cases(Path(__file__).with_name("positions.txt"), shown)
 
 
 BOTH = "r3k2r/8/8/8/8/8/8/R3K2R w {} - 0 1"
@@ -171,7 +133,7 @@ def test_a_book_of_chess960_is_no_book_of_standard_chess(tmp_path):
         load(book(tmp_path, "1. e4 e5 *\n", "standard.pgn"))
 
 
-def test_a_match_of_chess960_castles_and_is_written_down(tmp_path):
+def test_a_match_of_chess960_castles_is_written_down_and_needs_engines_that_know_it(tmp_path):
     openings, pgn = book(tmp_path, f"{DOUBLE}\n{BESIDE.fen}\n"), tmp_path / "out.pgn"
     first, second = (engine(tmp_path, name, chess960=True) for name in ("first", "second"))
     done = compete(
@@ -185,13 +147,10 @@ def test_a_match_of_chess960_castles_and_is_written_down(tmp_path):
     assert [game.headers["FEN"] for game in games] == [DOUBLE] * 2 + [BESIDE.fen] * 2
     assert next(iter(games[2].mainline_moves())) == chess.Move.from_uci("f1g1")
     assert games[2].next().board().king(chess.WHITE) == chess.G1
-
-
-def test_an_engine_without_the_option_is_refused(tmp_path):
-    first = engine(tmp_path, "first", chess960=True)
-    match = (first, engine(tmp_path, "second"), "--games", 2, "--nodes", 3000, "--chess960")
-    done = compete(*match, "--book", book(tmp_path, DOUBLE).name, "-c", 1)
-    said = "second: refused option: it declares no option 'UCI_Chess960', so it does not play"
+    alien = engine(tmp_path, "alien")
+    match = (first, alien, "--games", 2, "--nodes", 3000, "--chess960", "--book", openings.name)
+    done = compete(*match, "-c", 1)
+    said = "alien: refused option: it declares no option 'UCI_Chess960', so it does not play"
     assert done.returncode == 1 and said in done.stderr, done.stderr
 
 
@@ -200,7 +159,6 @@ VALUES = {"KQvK": (2, -2), "KRvK": (2, -2), "KPvK": (0, 0), "KBvK": (0, 0), "KNv
 """White's and Black's value to move, which is right wherever no piece can be taken at once."""
 
 TAKES = "8/8/8/8/5k2/8/3q4/K2Q4 w - - 0 1"
-WHITE_WINS, DRAW = Ending(2, Termination.TABLES), Ending(1, Termination.TABLES)
 
 
 def table(name: str, white: int, black: int) -> bytes:
@@ -235,42 +193,15 @@ class Cursed:
         return 1
 
 
-def ruling(rule: TablebaseRule, tables: object, fen: str, *moves: str) -> Ending | None:
-    adjudicator = Adjudicator(Adjudication(draw=None, resign=None, syzygy=rule), tables)
-    position = Position(Opening(fen))
-    rulings = [adjudicator.ending(position, None) for move in moves if position.make(move)]
-    assert len(rulings) == len(moves)
-    return rulings[-1]
-
-
-@pytest.mark.parametrize(
-    ("fen", "moves", "ending"),
-    [
-        (TAKES, ["d1d2"], WHITE_WINS),
-        ("8/8/8/8/5k2/8/3q4/K2N4 b - - 0 1", ["d2d1"], Ending(0, Termination.TABLES)),
-        ("8/8/8/8/5k2/8/3q4/K1N5 b - - 0 1", ["d2c1"], Ending(0, Termination.TABLES)),
-        ("8/8/8/8/5k2/8/3p4/K1N5 b - - 0 1", ["d2c1n"], DRAW),
-        ("8/8/8/8/5k2/P7/8/K7 w - - 0 1", ["a3a4"], DRAW),
-        ("8/8/8/8/5k2/P7/8/K7 w - - 0 1", ["a1a2"], None),  # no piece was taken, no pawn moved
-        ("8/8/8/8/5k2/P6p/8/K7 w - - 0 1", ["a3a4"], None),  # four pieces
-        ("4k3/8/8/8/8/8/7p/4K2R w K - 0 1", ["h1h2"], WHITE_WINS),
-    ],
-)
-def test_a_capture_or_a_pawn_move_into_the_tables_ends_the_game(folder, fen, moves, ending):
-    tables = open_tables(THREE, [folder])
-    assert ruling(THREE, tables, fen, *moves) == ending
-    assert ruling(THREE, None, fen, *moves) is ruling(None, tables, fen, *moves) is None
-
-
-def test_no_table_knows_castling():
-    fen = "4k3/8/8/8/8/8/p7/4K2R b K - 0 1"
-    assert ruling(TablebaseRule(pieces=4), Cursed(), fen, "a2a1n") is None
-    assert ruling(TablebaseRule(pieces=4), Cursed(), fen.replace(" K ", " - "), "a2a1n") == DRAW
+def ruled(position: Position, rule: TablebaseRule | None, tables: object) -> Ending | None:
+    adjudication = Adjudication(draw=None, resign=None, syzygy=rule)
+    return Adjudicator(adjudication, tables).ending(position, None)
 
 
 def test_a_win_that_takes_too_long_is_a_draw_unless_asked_otherwise():
-    assert ruling(THREE, Cursed(), TAKES, "d1d2") == DRAW
-    lost = ruling(TablebaseRule(pieces=3, fifty_moves=False), Cursed(), TAKES, "d1d2")
+    position = Position(Opening(TAKES, ("d1d2",)))
+    assert ruled(position, THREE, Cursed()) == Ending(1, Termination.TABLES)
+    lost = ruled(position, TablebaseRule(pieces=3, fifty_moves=False), Cursed())
     assert lost == Ending(0, Termination.TABLES), "black to move wins"
 
 
