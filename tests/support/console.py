@@ -51,13 +51,6 @@ def worker(*words: object) -> list[str]:
     return [sys.executable, "-m", "worker", *map(str, words)]
 
 
-def compete(*words: object, cwd: Path = ROOT, **variables: str) -> Done:
-    """`compete WORDS` until it ends by itself, however it ends."""
-    return subprocess.run(
-        worker(*words), capture_output=True, text=True, cwd=cwd, env=environment(**variables)
-    )
-
-
 def call(command: Sequence[object], folder: Path, **variables: str) -> Done:
     """Run a program that ends by itself, and hold it to what is true of every one of them."""
     done = subprocess.run(
@@ -73,6 +66,11 @@ def call(command: Sequence[object], folder: Path, **variables: str) -> Done:
     assert "Traceback" not in said and "defect of this program" not in said, said
     assert "Warning" not in said, said
     return done
+
+
+def compete(*words: object, cwd: Path = ROOT, **variables: str) -> Done:
+    """`compete WORDS` until it ends by itself, however it ends."""
+    return call(worker(*words), cwd, **variables)
 
 
 def games_of(pgn: Path) -> list[chess.pgn.Game]:

@@ -103,21 +103,16 @@ def test_a_source_that_cannot_be_had_is_the_reason(sqlite_store, tmp_path, order
     assert "the archive of the source hashes to" in state.failures[0][1]
 
 
-def test_a_build_that_no_master_wants_is_stopped_and_handed_back(
-    sqlite_store, tmp_path, ordered, sql
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_a_build_is_handed_back_when_no_master_wants_it_or_its_worker_ends(
+    is_wanted, sqlite_store, tmp_path, ordered, sql
 ):
     ordered(["sleep", "600"])
     with builder(sqlite_store, tmp_path, lease=10):
         wait_for_status(sql, "leased")
-        sql("UPDATE spsa_build SET wanted_until = created_at")
-        wait_for_status(sql, "ready")
-    assert sql("SELECT attempt FROM spsa_build") == [(0,)]
-
-
-def test_the_end_of_the_worker_stops_the_compiler(sqlite_store, tmp_path, ordered, sql):
-    ordered(["sleep", "600"])
-    with builder(sqlite_store, tmp_path):
-        wait_for_status(sql, "leased")
+        if not is_wanted:
+            sql("UPDATE spsa_build SET wanted_until = created_at")
+            wait_for_status(sql, "ready")
     assert sql("SELECT status, attempt FROM spsa_build") == [("ready", 0)]
 
 

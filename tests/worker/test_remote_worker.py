@@ -4,7 +4,6 @@ import json
 import shutil
 import signal
 import ssl
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 from math import inf
@@ -15,6 +14,7 @@ from asking import RemoteStore
 from builders import new_worker
 from console import Running, compete, worker
 from engines.faulty import engine, running_with, wait_until
+from served import certify
 from worker_server import PART, TOKEN, WorkerServer, claim_of, refusal, worker_server
 
 from spsa.core.scoring import Tally
@@ -238,24 +238,22 @@ def claim(tmp_path: Path) -> Claim:
     return claim_of(engine, engine)
 
 
-def test_the_version_is_asked_without_a_token_and_read_with_more_fields(store, server):
-    server.version |= {"more": ["of", "later"], "version": "9.9"}
-    assert store.server_version() == ServerVersion(
-        version="9.9", protocol=1, sha256=server.version["sha256"]
-    )
-    assert store.worker_file() == b"not packed"
-    for request in server.requests:
-        assert TOKEN not in str(request.headers)
-        assert "X-Spsa-Protocol" not in request.headers
-
-
-def test_a_worker_registers_with_its_token(store, server):
+def test_a_worker_registers_with_its_token_and_asks_the_version_without_it(store, server):
+    """The answer may have more fields."""
     assert store.register_worker(new_worker(provides=("linux",))) == WORKER
     (request,) = server.requests
     assert request.json["provides"] == ["linux"]
     assert request.headers["Authorization"] == f"Bearer {TOKEN}"
     assert request.headers["X-Spsa-Protocol"] == "1"
     assert request.headers["User-Agent"].startswith("spsa-worker/")
+    server.version |= {"more": ["of", "later"], "version": "9.9"}
+    assert store.server_version() == ServerVersion(
+        version="9.9", protocol=1, sha256=server.version["sha256"]
+    )
+    assert store.worker_file() == b"not packed"
+    for request in server.requests[1:]:
+        assert TOKEN not in str(request.headers)
+        assert "X-Spsa-Protocol" not in request.headers
 
 
 @pytest.mark.parametrize(
@@ -322,40 +320,21 @@ def test_a_file_that_this_machine_may_not_have_is_none(store, server, response, 
         assert store.file("f" * 64) is None
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> Path:
-    """A certificate that no authority signed, for 127.0.0.1, with its key in the same file."""
+def test_certificates_are_verified_and_SSL_CERT_FILE_is_obeyed(tmp_path, monkeypatch):  # noqa: N802
+    """Of a server that no authority has signed a certificate for, but itself."""
     if shutil.which("openssl") is None:
         pytest.skip("no openssl here")
-    path = tmp_path / "certificate.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
-            *("-subj", "/CN=here", "-addext", "subjectAltName=IP:127.0.0.1"),
-            *("-keyout", str(path), "-out", str(tmp_path / "alone.pem")),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    path.write_text(path.read_text() + (tmp_path / "alone.pem").read_text())
-    return tmp_path / "alone.pem"
-
-
-def test_certificates_are_verified_and_SSL_CERT_FILE_is_obeyed(certificate, monkeypatch):  # noqa: N802
+    certify(tmp_path, "own", "IP:127.0.0.1")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate.with_name("certificate.pem"))
+    context.load_cert_chain(tmp_path / "own.crt", tmp_path / "own.key")
+    refused = pytest.raises(DatabaseUnreachable, match="certificate")
     with worker_server(context) as server:
-        with (
-            closing(RemoteStore(server.url, TOKEN)) as store,
-            pytest.raises(DatabaseUnreachable, match="certificate"),
-        ):
+        with closing(RemoteStore(server.url, TOKEN)) as store, refused:
             store.work_left()
         assert server.requests == []
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "own.crt"))
         with closing(RemoteStore(server.url, TOKEN)) as store:
             assert store.work_left() == []
-        with (
-            closing(RemoteStore(server.url.replace("127.0.0.1", "localhost"), TOKEN)) as store,
-            pytest.raises(DatabaseUnreachable, match="certificate"),
-        ):
+        other = server.url.replace("127.0.0.1", "localhost")
+        with closing(RemoteStore(other, TOKEN)) as store, refused:
             store.work_left()

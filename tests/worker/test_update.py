@@ -30,18 +30,18 @@ QUICK = {"CHECK_SECONDS = 300.0": "CHECK_SECONDS = 0.2"}
 BATCHES = 4
 
 
-def repacked(mark: str, **changes: dict[str, str]) -> bytes:
+def repacked(mark: str, lacking: str = "", **changes: dict[str, str]) -> bytes:
     """worker.pyz with a mark that gives it another hash, and with changes by its files' names."""
     file = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(packed())) as old, zipfile.ZipFile(file, "w") as new:
         for name in old.namelist():
             content = old.read(name).decode()
-            for before, after in changes.get(
-                name.replace("/", "_").removesuffix(".py"), {}
-            ).items():
+            key = name.replace("/", "_").removesuffix(".py")
+            for before, after in changes.get(key, {}).items():
                 assert before in content
                 content = content.replace(before, after)
-            new.writestr(name, content)
+            if name not in (lacking, f"{lacking}c"):
+                new.writestr(name, content)
         new.writestr("mark.txt", mark)
     return file.getvalue()
 
@@ -253,33 +253,24 @@ def run(pyz: Path, *words: str, python: Sequence[str] = ALONE, **variables: str)
 Done = subprocess.CompletedProcess[str]
 
 
-def names(pyz: Path) -> list[str]:
-    return zipfile.ZipFile(pyz).namelist()
-
-
-def test_it_is_small_and_ordered_and_the_same_each_time(pyz):
+def test_it_is_small_the_same_each_time_and_imports_nothing_that_needs_a_package(pyz):
+    """And has every licence, and nothing for a database."""
     assert len(packed()) < 1_500_000
-    assert names(pyz) == sorted(names(pyz))
     assert packed_sha256() == hashlib.sha256(packed()).hexdigest()
     code = "from spsa.server.worker_files import packed_sha256; print(packed_sha256())"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/"
     )
     assert done.stdout.strip() == packed_sha256()
-
-
-def test_it_has_nothing_that_needs_a_database_and_every_licence(pyz):
-    found = names(pyz)
-    assert not [name for name in found if name.startswith(("spsa/db", "spsa/server", "tests"))]
-    assert not {"worker/direct.py", "worker/replay.py"} & set(found)
+    names = zipfile.ZipFile(pyz).namelist()
+    assert names == sorted(names)
+    assert not [name for name in names if name.startswith(("spsa/db", "spsa/server", "tests"))]
+    assert not {"worker/direct.py", "worker/replay.py"} & set(names)
     for library in ("chess", "click", "rich", "urllib3", "spsa-tuner"):
-        assert any(name.startswith(f"licences/{library}/") for name in found)
-
-
-def test_every_module_of_it_can_be_imported_without_a_package(pyz):
+        assert any(name.startswith(f"licences/{library}/") for name in names)
     modules = [
         name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        for name in names(pyz)
+        for name in names
         if name.startswith(("worker/", "spsa/")) and name.endswith(".py")
     ]
     assert len(modules) > 50
@@ -322,10 +313,7 @@ def test_an_older_python_gets_a_sentence_and_a_newer_one_runs_it(pyz, python):
 def test_one_that_could_not_play_does_not_say_its_version(pyz, tmp_path, lacking):
     """A worker tries its new version so before it replaces itself."""
     broken = tmp_path / "worker.pyz"
-    with zipfile.ZipFile(pyz) as whole, zipfile.ZipFile(broken, "w") as part:
-        for name in whole.namelist():
-            if name not in (lacking, f"{lacking}c"):
-                part.writestr(name, whole.read(name))
+    broken.write_bytes(repacked("broken", lacking))
     assert run(pyz, "--version").returncode == 0
     assert run(broken, "--version").returncode != 0
 
