@@ -1,6 +1,10 @@
-"""A purge: purged results count nowhere, and theta is the replay of the rest, to the bit."""
+"""A purge: purged results count nowhere, and theta is the replay of the rest, to the bit.
+
+Also of a run with several time controls, which is fixed by its seed.
+"""
 
 import uuid
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
@@ -10,7 +14,19 @@ from threading import Event
 
 import pytest
 from asking import Store
-from builders import LEASE, new_iteration, new_validation, new_worker, result_of, stage, step_from
+from builders import (
+    LEASE,
+    TERMS,
+    new_iteration,
+    new_validation,
+    new_worker,
+    of_nodes,
+    play,
+    result_of,
+    several,
+    stage,
+    step_from,
+)
 from cutting import CutStore
 from fuzzing import LONG
 from hypothesis import given, settings
@@ -26,6 +42,8 @@ from spsa.db.purge_queries import Selection
 from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost, NothingToDo
 from spsa.history.replay import Results, carry_out, counted_after, plan, theta_at
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
+
+TWO = several(of_nodes(200, share=3), of_nodes(400))
 
 
 def purge(tested, selection, reason="bad memory"):
@@ -236,9 +254,13 @@ def test_any_purges_at_any_moments_lead_to_the_pure_replay(sqlite_template, tmp_
     path.write_bytes(sqlite_template.read_bytes())
     url = f"sqlite:///{path}"
     with Store(url, durable=False) as store, closing(Shell(url)) as sql:
-        rule, in_flight = dice.choice(algorithms()), dice.choice([1, 2, 4])
-        iterations = dice.randint(2, 8)
-        tested = RunUnderTest(store, "tested", rule, in_flight, iterations)
+        tested = RunUnderTest(
+            store,
+            algorithm=dice.choice(algorithms()),
+            in_flight=dice.choice([1, 2, 4]),
+            iterations=dice.randint(2, 8),
+            game_settings=dice.choice([TERMS, TWO]),
+        )
 
         def meanwhile():
             for _ in range(dice.randrange(6)):
@@ -256,7 +278,11 @@ def test_any_purges_at_any_moments_lead_to_the_pure_replay(sqlite_template, tmp_
         for _ in range(dice.randrange(3)):
             purge_at_random(tested, dice)
         healthy(tested, sql)
-        assert tested.now().status is RunStatus.FINISHED
+        run = tested.now()
+        assert run.status is RunStatus.FINISHED
+        for step in store.steps(run.id):
+            was = theta_at(store, run, tested.tuning, step.k, as_applied=True)
+            assert bits(was.theta) == bits(step.theta_after)
 
 
 def purge_at_random(tested, dice):
@@ -269,6 +295,7 @@ def purge_at_random(tested, dice):
             Selection(host=machine, iterations=(number,)),
             Selection(batches=((number, 0), (number, 1))),
             Selection(since=since),
+            Selection(),
         ]
     )
     with suppress(NothingToDo):
@@ -340,3 +367,64 @@ def test_a_run_of_another_version_of_the_rule_is_one_finding(store, monkeypatch)
     assert "more differ from there on: did another version of the rule" in violation
     monkeypatch.undo()
     assert violations(store, tested.now(), other) == []
+
+
+def finished(store, **over):
+    tested = RunUnderTest(store, iterations=6, **over)
+    tested.master(FakeSleep(lambda: play(store))).run()
+    return tested
+
+
+def batches(tested):
+    rows = tested.store.batches(tested.run.id)
+    return [(b.iteration_id, b.seq, b.games, b.time_control, b.seed) for b in rows]
+
+
+def test_every_iteration_has_the_shares_and_every_claim_its_own_time_control(store, sql):
+    tested, limits = RunUnderTest(store, iterations=6, game_settings=TWO), Counter()
+    worker = store.register_worker(new_worker())
+
+    def play_all():
+        for claim in play(store, worker):
+            assert claim.game_settings.time_controls == ()
+            limits[claim.game_settings.limits] += 2 * claim.pairs
+
+    tested.master(FakeSleep(play_all)).run()
+    assert limits == {"nodes=200": 6 * GAMES * 3 // 4, "nodes=400": 6 * GAMES // 4}
+    for it in store.iterations(tested.run.id):
+        games = Counter()
+        for batch in store.batches(tested.run.id):
+            games[batch.time_control] += batch.games * (batch.iteration_id == it.id)
+        assert games == {0: 6, 1: 2}
+    healthy(tested, sql)
+    sql("UPDATE spsa_batch SET time_control = 1 - time_control WHERE id = 1")
+    assert any("games by time control" in one for one in violations(store, tested.now()))
+
+
+@pytest.mark.parametrize("algorithm", ["mixture", "spsa"])
+def test_theta_is_the_replay_of_the_parts(store, sql, algorithm):
+    one = finished(store, game_settings=TWO, algorithm=algorithm)
+    healthy(one, sql)
+    equal = finished(
+        store, game_settings=several(of_nodes(200, 3, 1), of_nodes(400, 1, 20)), name="w"
+    )
+    assert bits(equal.now().theta) != bits(one.now().theta)
+    again = RunUnderTest(store, iterations=6, game_settings=TWO, algorithm=algorithm, name="again")
+    again.master(FakeSleep(lambda: play(store), most=2)).run()
+    gone_on(again)  # another master
+    assert [row[1:] for row in batches(again)] == [row[1:] for row in batches(one)]
+    assert again.outcome() == one.outcome()
+
+
+def test_one_time_control_is_as_it_was(store, sql):
+    tested = finished(store)
+    # what this run came to before there could be several
+    theta = {"margin": "0x1.b76d8fdd699a7p+5", "ratio": "0x1.b501a12ad5885p-3"}
+    found = tested.now().theta
+    assert {n: found[n] for n in theta} == {
+        n: pytest.approx(float.fromhex(x), rel=1e-12) for n, x in theta.items()
+    }
+    assert "time_controls" not in tested.now().state
+    assert [row[1:3] for row in batches(tested)[:4]] == [(0, 4), (1, 4), (0, 4), (1, 4)]
+    assert {row[3] for row in batches(tested)} == {0}
+    assert store.games_by_time_control(tested.run) == {}

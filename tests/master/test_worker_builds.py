@@ -1,6 +1,5 @@
 """Engines that workers build: which kinds are ordered, used and refused, and what is said."""
 
-import hashlib
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from asking import Store
-from builders import LEASE, new_worker, parameter
+from builders import LEASE, build_result, built, new_worker, parameter
 from engines.faulty import wait_until
 
 from spsa.builds.builder import BuildOrder, archive_of, ordered
@@ -23,7 +22,6 @@ from spsa.master import worker_builds
 from spsa.master.delivery import EngineSource
 from spsa.master.match_engines import MatchDelivery, NamedEngine
 from spsa.master.worker_builds import WorkerDelivery
-from spsa.protocol import BuildResult, BuiltFile
 
 ARM = ("aarch64", "linux")
 V3 = ("linux", "x86-64", "x86-64-v2", "x86-64-v3")
@@ -57,11 +55,6 @@ def delivery(
     return WorkerDelivery(store=sqlite_store, source=engine_source, recipes=recipes)
 
 
-def built(content: bytes, bench: int) -> BuiltFile:
-    sha256 = hashlib.sha256(content).hexdigest()
-    return BuiltFile(sha256=sha256, size=len(content), bench=bench)
-
-
 class Builder:
     """A worker that builds what `benches` says for each kind; without a bench it fails."""
 
@@ -93,15 +86,8 @@ class Builder:
                 else:
                     plus, minus = (f"{side} {name}{label}".encode() for side in "+-")
                     words = (*order.kind, "x86-64-v2") if "x86" in name else order.kind
-                    held = {"build_id": build.build_id, "claim_id": build.claim_id}
-                    result = BuildResult(
-                        worker_id=worker.id,
-                        **held,
-                        target=name,
-                        requires=tuple(words),
-                        plus=built(plus, bench),
-                        minus=built(minus, bench),
-                    )
+                    sides = {"plus": built(plus, bench), "minus": built(minus, bench)}
+                    result = build_result(build, target=name, requires=tuple(words), **sides)
                     self.store.publish_build(result, plus, minus)
 
 
