@@ -165,6 +165,6 @@ def got(url: str, token: str | None = None, trusting: ssl.SSLContext | None = No
 def certify(folder: Path, name: str, names: str = "DNS:localhost,IP:127.0.0.1") -> None:
     """Make `name`.crt, a certificate for this machine that signs itself, and `name`.key."""
     make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 9"
-    own = f"-keyout {name}.key -out {name}.crt -subj /CN=localhost"
+    own = f"-keyout {name}.key -out {name}.crt -subj /CN=test"
     line = f"{make} {own} -addext subjectAltName={names}".split()
     subprocess.run(line, cwd=folder, check=True, capture_output=True)

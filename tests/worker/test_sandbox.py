@@ -361,7 +361,7 @@ def test_a_worker_that_is_killed_while_it_starts_engines_leaves_none(tool):
             pytest.skip(f"{tool} makes no PID namespace here")
         time.sleep(random.random() / 20)
         process.kill()
-        wait_until(lambda mark=mark: not running_with(mark), 20)  # type: ignore[misc]
+        wait_until(lambda mark=mark: not running_with(mark))  # type: ignore[misc]
 
 
 @pytest.fixture
