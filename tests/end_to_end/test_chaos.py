@@ -20,7 +20,6 @@ from postgres_server import CrashingServer, binaries
 from tuner import Tuner, uci_tuner
 
 from benches.cluster import free_port
-from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import RunStatus
 
 LONG = bool(os.environ.get("SPSA_TEST_LONG"))
@@ -47,19 +46,19 @@ class Fleet:
     tokens: dict[str, str] = field(default_factory=dict)
     processes: dict[str, Running] = field(default_factory=dict)
 
-    def begin(self) -> None:
+    def begin(self):
         self.processes["master"] = self.tuner.master()
         self.tuner.wait_for_run()
         self.tokens = {machine: self.tuner.invite(machine) for machine in MACHINES}
         self.replace()
 
-    def replace(self) -> None:
+    def replace(self):
         for name in VICTIMS:
             process = self.processes.get(name)
             if process is None or process.poll() is not None:
                 self.processes[name] = self._start(name)
 
-    def _start(self, name: str) -> Running:
+    def _start(self, name):
         match name:
             case "master":
                 return self.tuner.master()
@@ -71,7 +70,7 @@ class Fleet:
         known = {"SPSA_TOKEN": self.tokens[name], "DATABASE_URL": ""}
         return self.tuner.worker(*server, machine=name, **known)
 
-    def rage(self, seconds: float) -> None:
+    def rage(self, seconds):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             time.sleep(self.chance.uniform(0.5, 2.0))
@@ -101,7 +100,7 @@ def place(request, tmp_path):
         server.crash()
 
 
-def begun(folder: Path, url: str, iterations: int) -> Tuner:
+def begun(folder, url, iterations):
     """A run of two time controls, each of which every second batch has."""
     tuner = uci_tuner(folder, url, iterations=iterations, think=0.002)
     two = "".join(f'[[time_control]]\nkind = "nodes"\nlow = {low}\n' for low in (200, 400))
@@ -109,14 +108,14 @@ def begun(folder: Path, url: str, iterations: int) -> Tuner:
     return tuner
 
 
-def results(tuner: Tuner) -> tuple[Run, list[tuple[object, ...]]]:
+def results(tuner):
     """Where theta is, and what was played, without who did it when."""
     with Store(tuner.url) as store:
         run = store.run()
         return run, [_result(iteration) for iteration in store.iterations(run.id)]
 
 
-def _result(iteration: Iteration) -> tuple[object, ...]:
+def _result(iteration):
     sides = (dict(iteration.plus_parameters), dict(iteration.minus_parameters))
     return iteration.k, iteration.opened_on, iteration.games_played, iteration.tally, *sides
 

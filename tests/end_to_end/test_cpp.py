@@ -55,12 +55,12 @@ def test_a_cpp_engine_is_tuned_from_init_to_the_end(tmp_path):
 class Machine:
     """A mount name space `number` of this test, on the processor that these flags name."""
 
-    def __init__(self, number: int, flags: str, tuner: Tuner) -> None:
+    def __init__(self, number, flags, tuner):
         self._url, self._folder = tuner.url, tuner.folder
         self._cpuinfo = tuner.folder / f"cpuinfo-{number}"
         self._cpuinfo.write_text(f"flags\t\t: {flags}\n")
 
-    def worker(self, *arguments: object) -> Running:
+    def worker(self, *arguments):
         """A worker whose cache begins empty; at its end it lists the engines that it had."""
         script = (
             f"mount --bind {self._cpuinfo} /proc/cpuinfo && mount -t tmpfs none {self._folder}"
@@ -85,7 +85,7 @@ def tuner(tmp_path, postgresql_url):
     return made
 
 
-def listed(workers: list[Running]) -> list[set[str]]:
+def listed(workers):
     """The engines that each worker had; all end well."""
     assert [worker.ended() for worker in workers] == [0] * len(workers)
     return [set(worker.out.split()) for worker in workers]

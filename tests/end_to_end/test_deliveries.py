@@ -6,7 +6,6 @@ import re
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import chess.pgn
@@ -15,7 +14,7 @@ from asking import Store
 from builders import space_from
 from console import Running, call, compete, worker
 from served import serve
-from tuner import Tuner, uci_tuner
+from tuner import uci_tuner
 
 from spsa.builds.sources.rewriting import render
 
@@ -25,7 +24,7 @@ WRITES = "import sys; open('EvalFile', 'w').write(sys.stdin.read())"
 pytestmark = pytest.mark.slow
 
 
-def by_files(folder: Path, url: str, program: str = WRITES) -> Tuner:
+def by_files(folder, url, program=WRITES):
     """A run of the engine whose choices a file decides."""
     tuner = uci_tuner(folder, url, iterations=2)
     tuner.configure('kind = "uci"', 'kind = "command"\ncommand = ["python3", "net.py"]')
@@ -37,7 +36,7 @@ def by_files(folder: Path, url: str, program: str = WRITES) -> Tuner:
     return tuner
 
 
-def remote(tuner: Tuner) -> Callable[[], Running]:
+def remote(tuner):
     """What starts a worker of a server, which sees no folder of the master."""
     _, address = serve(tuner.folder, "--database-url", tuner.url)
     home = tuner.folder / "laptop"
@@ -95,7 +94,7 @@ def test_the_bundled_engine_plays_with_tables_of_the_program_in_the_docs(tmp_pat
         check=True,
     )
 
-    def bench(*options: str) -> str:
+    def bench(*options):
         given = "".join(f"setoption name {one}\n" for one in options) + "bench 7\nquit\n"
         engine = [target / "release" / "diapason"]
         done = subprocess.run(engine, input=given, capture_output=True, text=True)
@@ -123,7 +122,7 @@ def test_the_bundled_engine_plays_with_tables_of_the_program_in_the_docs(tmp_pat
             assert plus != minus and len(plus) == len(minus) == 768
 
 
-def tables(source: str) -> bytes:
+def tables(source):
     """The tables of the engine's source as its file has them."""
     found = b""
     for kind in ("PAWN", "KNIGHT", "BISHOP", "ROOK", "QUEEN", "KING"):
@@ -146,7 +145,7 @@ PLUS = {
 }
 
 
-def built(folder: Path, *flags: str, values: dict[str, int] | None = None) -> Path:
+def built(folder, *flags, values=None):
     """The engine with these constants, built in a folder of its own."""
     shutil.copytree(ENGINE, folder, ignore=shutil.ignore_patterns("target"))
     if values:
@@ -168,7 +167,7 @@ def built(folder: Path, *flags: str, values: dict[str, int] | None = None) -> Pa
     return folder / "target" / "release" / "diapason"
 
 
-def games(first: Path, second: Path, pgn: Path, *options: str) -> list[str]:
+def games(first, second, pgn, *options):
     """The moves of each game of a match at fixed nodes."""
     words = ("--games", 6, "--nodes", 2000, "--seed", 7, "--pgn", pgn, "--no-sandbox")
     done = compete(first, second, *words, *options)

@@ -16,7 +16,7 @@ import click
 import pytest
 import yaml
 from asking import Store
-from builders import NODES, Stage, digest, new_engine, stage
+from builders import NODES, digest, new_engine, stage
 from console import ROOT, Running, call, master, write_project
 from engines.faulty import LOSER, WINNER, engine, start_book
 from served import got, serve
@@ -36,7 +36,7 @@ SERVICES = COMPOSE["services"]
 CONTEXT = click.Context(cli)
 
 
-def settings(unit: Path) -> dict[str, list[str]]:
+def settings(unit):
     found: dict[str, list[str]] = {}
     for line in unit.read_text().replace("\\\n", "").splitlines():
         if line and line[0] not in "#[":
@@ -45,7 +45,7 @@ def settings(unit: Path) -> dict[str, list[str]]:
     return found
 
 
-def verify(unit: Path, folder: Path, text: str) -> "subprocess.CompletedProcess[str]":
+def verify(unit, folder, text):
     """As systemd reads it, on a machine that has the programs it starts."""
     there = folder / unit.name.replace("@", "@demo")
     there.write_text(re.sub(r"/opt/spsa/bin/[\w-]+", "/bin/true", text))
@@ -94,7 +94,7 @@ def test_database_and_server_are_reached_from_this_machine_alone_and_serve_has_i
     assert secret.parent == Path("/run/secrets") and secret.name in COMPOSE["secrets"]
 
 
-def understood(command: list[object], **own: object) -> None:
+def understood(command, **own):
     """Whether a tool, where it is there, finds nothing wrong with a file."""
     checked = subprocess.run(list(map(str, command)), capture_output=True, text=True, **own)
     assert checked.returncode == 0, checked.stderr
@@ -133,14 +133,14 @@ def test_a_rented_machine_starts_a_unit_that_systemd_understands(tmp_path):
         assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
 
 
-def taken(path: Path) -> bytes:
+def taken(path):
     """The content of a file, which is gone afterwards: a worker has it from the server alone."""
     content = path.read_bytes()
     path.unlink()
     return content
 
 
-def staged(store: Store, folder: Path) -> Stage:
+def staged(store, folder):
     """A run with an iteration of four batches, whose book and engines are in the database alone."""
     path = start_book(folder)
     book = Book(name=str(path), sha256=digest(path))
@@ -154,7 +154,7 @@ def staged(store: Store, folder: Path) -> Stage:
     return run
 
 
-def pasted(line: str, folder: Path) -> Running:
+def pasted(line, folder):
     """A line of the shell, run in a folder with a python3 that has no packages."""
     programs = folder / "bin"
     programs.mkdir(parents=True)
@@ -201,7 +201,7 @@ for there in (str(ROOT), sys.base_prefix):  # the interpreter of the scripted en
     BARE += ["--ro-bind", there, there]
 
 
-def is_bare_python_there() -> bool:
+def is_bare_python_there():
     """Whether a name space with the programs of the system alone has a Python for worker.pyz."""
     code = "import sys; sys.exit(sys.version_info < (3, 11))"
     words = [*BARE, "/usr/bin/python3", "-c", code]
@@ -210,7 +210,7 @@ def is_bare_python_there() -> bool:
     )
 
 
-def started_by(unit: str, machine: Path, environment: dict[str, str]) -> Running:
+def started_by(unit, machine, environment):
     """The commands of a unit, one after the other as systemd runs them, on a bare machine."""
     found = re.findall(r"^Exec(?:StartPre|Start|StopPost)=\+?(.*)$", unit, re.M)
     for folder in ("state", "run", "bin"):

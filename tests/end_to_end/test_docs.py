@@ -2,8 +2,7 @@
 
 import importlib.util
 import re
-from collections.abc import Iterator, Mapping
-from enum import StrEnum
+from collections.abc import Mapping
 from functools import reduce
 from importlib import import_module
 from pathlib import Path
@@ -31,7 +30,7 @@ DOCS = {
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
-def options(command: click.Command) -> set[str]:
+def options(command):
     """All options of a command and of its subcommands."""
     found = {option for parameter in command.params for option in parameter.opts}
     if isinstance(command, click.Group):
@@ -41,7 +40,7 @@ def options(command: click.Command) -> set[str]:
     return found | {"--help"}
 
 
-def headings(path: Path) -> set[str]:
+def headings(path):
     """The anchors of a page, as GitHub makes them."""
     return {
         re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
@@ -49,7 +48,7 @@ def headings(path: Path) -> set[str]:
     }
 
 
-def not_there(doc: Path) -> Iterator[str]:
+def not_there(doc):
     """What a page names and nobody has: commands and options, then files, anchors and columns."""
     text, context = doc.read_text(encoding="utf-8"), click.Context(cli)
     for name, rest in re.findall(r"spsa-master ([a-z]+)([^\n`#&|]*)", text):
@@ -109,13 +108,13 @@ def test_a_walk_has_few_forms_and_modules(walk):
     rows = [line.split("|")[2:4] for line in section.splitlines() if line.startswith("| ")]
     forms = {form.strip() for _, form in rows} - {"", "result"}
     named = re.findall(r"`((?:spsa|worker)(?:\.\w+)+)`", " ".join(step for step, _ in rows))
-    modules = {found(name).__module__ for name in named}  # type: ignore[attr-defined]
+    modules = {found(name).__module__ for name in named}
     most_forms, most_modules = WALKS[walk]
     assert 5 < len(forms) <= most_forms, forms
     assert 5 < len(modules) <= most_modules, modules
 
 
-def found(name: str) -> object:
+def found(name):
     """The object behind module.function or module.Class.method; fails where there is none."""
     parts = name.split(".")
     for end in range(len(parts) - 1, 0, -1):
@@ -146,14 +145,14 @@ TABLES: Mapping[str, Mapping[Any, frozenset[Any]]] = {
 }
 
 
-def blocks(name: str, language: str) -> list[str]:
+def blocks(name, language):
     """The fenced blocks of a language; a fence that closes one block opens no other."""
     text = DOCS[name].read_text(encoding="utf-8")
     fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [block for found, block in fenced if found == language]
 
 
-def diagram() -> dict[str, dict[str, set[str]]]:
+def diagram():
     """The lifecycles of the page: table -> state -> states it may become."""
     (text,) = [block for block in blocks("architecture.md", "") if block.startswith("run        ")]
     found: dict[str, dict[str, set[str]]] = {}
@@ -165,7 +164,7 @@ def diagram() -> dict[str, dict[str, set[str]]]:
     return found
 
 
-def spelled(table: Mapping[StrEnum, frozenset[StrEnum]]) -> dict[str, set[str]]:
+def spelled(table):
     return {str(a): {str(b) for b in to} for a, to in table.items() if to}
 
 

@@ -9,15 +9,11 @@ import shutil
 import signal
 import time
 import tomllib
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
 from asking import Store
 from engines.faulty import wait_until
-from tuner import ENGINE, Tuner, bundled, texts
-
-from spsa.db.tables import Iteration, Run
+from tuner import ENGINE, bundled, texts
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -44,13 +40,13 @@ def reference(tmp_path_factory, engines):
     return made, *outcome(made)
 
 
-def outcome(tuner: Tuner) -> tuple[Run, list[Iteration]]:
+def outcome(tuner):
     with Store(tuner.url) as store:
         run = store.run("small")
         return run, store.iterations(run.id)
 
 
-def results(iterations: list[Iteration]) -> list[tuple[Any, ...]]:
+def results(iterations):
     """What was played and what came of it, without who did it when."""
     return [
         (it.k, it.opened_on, dict(it.plus_parameters), dict(it.minus_parameters), it.tally)
@@ -58,7 +54,7 @@ def results(iterations: list[Iteration]) -> list[tuple[Any, ...]]:
     ]
 
 
-def assert_same_as(reference: tuple[Tuner, Run, list[Iteration]], tuner: Tuner) -> None:
+def assert_same_as(reference, tuner):
     _, expected, rows = reference
     run, iterations = outcome(tuner)
     assert run.status == "finished"
@@ -80,7 +76,7 @@ def test_a_run_goes_from_params_toml_to_params_toml(reference):
     assert moved(run), "theta did not move: the games had no effect"
 
 
-def moved(run: Run) -> bool:
+def moved(run):
     return dict(run.theta) != dict(run.start_theta)
 
 
@@ -155,5 +151,5 @@ def test_kill_9_of_anybody_at_any_moment_loses_and_doubles_nothing(
     assert params_of(tuner) == params_of(reference[0])
 
 
-def params_of(tuner: Tuner) -> Mapping[str, Any]:
+def params_of(tuner):
     return tomllib.loads((tuner.folder / "params.toml").read_text())

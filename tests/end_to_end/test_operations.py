@@ -4,7 +4,6 @@ import random
 import re
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from asking import Store
@@ -27,7 +26,7 @@ Begin = Callable[..., Tuner]
 
 @pytest.fixture
 def begin(tmp_path):
-    def of(name: str, database: str = "spsa.db", **over: object) -> Tuner:
+    def of(name, database="spsa.db", **over):
         url = f"sqlite:///{tmp_path / database}"
         return uci_tuner(tmp_path / f"{name} in {database}", url, name=name, **over)
 
@@ -170,7 +169,7 @@ if "sick" in _sys.argv and _random.random() < 0.015:
 """
 
 
-def prepared(folder: Path, url: str) -> Tuner:
+def prepared(folder, url):
     """A run of short games, whose engine now and then crashes on the machine `sick`."""
     tuner = uci_tuner(folder, url, iterations=500)
     tuner.configure("games_per_iteration = 4", "games_per_iteration = 16")
@@ -258,7 +257,7 @@ def test_a_machine_is_purged_from_a_run_that_goes_on(tuner, sql):
     assert tuner.ask_json("status")["purged_games"] == removed_games >= int(removed[1]) + 4
 
 
-def most_busy(tuner: Tuner) -> str:
+def most_busy(tuner):
     """The worker that has played the most."""
     workers = tuner.ask_json("status")["workers"]
     return str(max(workers, key=lambda worker: worker["games"])["name"])

@@ -32,14 +32,14 @@ ITERATIONS, GAMES = 2, 4
 SLEEP = FIXTURES / "sleep.c"
 
 
-def step(clock: Path, offset: str) -> None:
+def step(clock, offset):
     """Within a second it is so much later, or earlier, by a clock: `+1d` or `-1d`."""
     draft = clock.with_suffix(".new")
     draft.write_text(offset)
     draft.replace(clock)
 
 
-def variables(clock: Path, zone: str) -> dict[str, str]:
+def variables(clock, zone):
     """What gives a process the time of day of a clock, in a time zone.
 
     libfaketime moves it; like a real step, that leaves the monotonic clock alone.
@@ -53,7 +53,7 @@ def variables(clock: Path, zone: str) -> dict[str, str]:
     }
 
 
-def _libfaketime() -> str:
+def _libfaketime():
     """The library of the Debian package `faketime`."""
     found = [str(path) for path in Path("/usr/lib").glob("*/faketime/libfaketime.so.1")]
     if not found:
@@ -61,7 +61,7 @@ def _libfaketime() -> str:
     return found[0]
 
 
-def _real_sleep(clock: Path) -> Path:
+def _real_sleep(clock):
     """A library with the kernel's clock_nanosleep."""
     library = clock.with_suffix(".so")
     compiler = ["cc", "-shared", "-fPIC", str(SLEEP), "-o", str(library)]
@@ -102,7 +102,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", disk], check=True)
 
 
-def fill(disk: Path) -> Path:
+def fill(disk):
     """Take what room there is, to the last page; the file that took it."""
     ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file:
@@ -179,16 +179,16 @@ class Listing:
     seen: set[str] = field(default_factory=set)
     found: set[str] = field(default_factory=set)
 
-    def look(self) -> None:
+    def look(self):
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 self._look_at(process)
 
-    def saw_all(self, builders: set[str]) -> bool:
+    def saw_all(self, builders):
         """These, and an engine of a worker's cache, whose file has the name of its hash."""
         return builders <= self.seen and any(len(name) == 64 for name in self.seen)
 
-    def _look_at(self, process: Path) -> None:
+    def _look_at(self, process):
         words = (process / "cmdline").read_bytes()
         self.seen.add(Path(words.split(b"\0")[0].decode(errors="replace")).name)
         shown = words.replace(b"\0", b" ").decode(errors="replace")

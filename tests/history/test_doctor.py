@@ -169,7 +169,7 @@ SETTINGS = settings("auto", 4)
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sound(tmp_path_factory):
     """A project whose run has an open iteration."""
     folder = tmp_path_factory.mktemp("sound")
     write_project(folder)
@@ -183,7 +183,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(sound, tmp_path, monkeypatch):
     """A copy of it, in which one stands."""
     monkeypatch.chdir(shutil.copytree(sound, tmp_path / "project"))
     monkeypatch.delenv("DATABASE_URL", raising=False)
@@ -191,8 +191,8 @@ def project(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 @pytest.fixture
-def damage(project: Path) -> Damage:
-    def write(table: str, column: str, text: str) -> None:
+def damage(project):
+    def write(table, column, text):
         with sqlite3.connect(project / "spsa.db") as database:
             database.execute(f"UPDATE {table} SET {column} = ?", (text,))  # noqa: S608
         database.close()

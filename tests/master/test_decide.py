@@ -30,20 +30,12 @@ from spsa.master.decide import (
 )
 
 
-def iteration(k: int, games: int = 0) -> Iteration:
+def iteration(k, games=0):
     row: Iteration = new_iteration(k=k, target_games=10, batches=[10]).row
     return replace(row, id=k, games_played=games)
 
 
-def view(
-    applied: int,
-    open_ones: list[Iteration],
-    *,
-    most: int = 10,
-    ready: int = 0,
-    status: RunStatus = RunStatus.RUNNING,
-    **more: Any,
-) -> RunView:
+def view(applied, open_ones, *, most=10, ready=0, status=RunStatus.RUNNING, **more):
     return RunView(
         run=new_run(id=1, status=status, max_iterations=most, applied=applied),
         opened=applied + len(open_ones),
@@ -100,11 +92,11 @@ def test_in_order(case):
     assert next_decision(view(applied, open_ones, **more), pacing, in_build) == right
 
 
-def needed(**over: Any) -> Pacing:
+def needed(**over):
     return Pacing(**{"in_flight": 9, "wanted": 15.0, "games": 10, "builders": 4} | over)
 
 
-def as_needed(seen: RunView, builds: int = 0, **over: Any) -> Decision:
+def as_needed(seen, builds=0, **over):
     return next_decision(seen, needed(**over), BuildProgress(count=builds))
 
 
@@ -146,7 +138,7 @@ def test_a_run_that_cannot_go_on_is_paused_before_anything_else():
     assert upkeep(over) == Pause(STUCK.reason), "of a validation"
 
 
-def validation(games: int, *, background: bool) -> Iteration:
+def validation(games, *, background):
     row = iteration(5, games)
     compared = Compared(background=background)
     return replace(row, purpose=Purpose.VALIDATE, k=None, compared=compared)
@@ -192,7 +184,7 @@ BAD = MachineFailures(
 )
 
 
-def set_aside(*others: MachineFailures, **over: Any) -> SetAside | None:
+def set_aside(*others, **over):
     """What is decided of a machine, and of others before it."""
     decided = upkeep(view(0, [], machine_failures=[*others, replace(BAD, **over)]))
     assert decided is None or isinstance(decided, SetAside)

@@ -2,10 +2,8 @@
 
 import re
 import shutil
-from pathlib import Path
 
 import pytest
-from asking import Store
 from console import CONFIG, ROOT, SOURCE
 from repositories import Repository, git, served
 from shell import Shell
@@ -14,11 +12,11 @@ from spsa.builds.git import resolve
 from spsa.config import load_config
 from spsa.errors import InvalidInput
 from spsa.master.match_engines import named_engine
-from spsa.master.start import Prepared, checked_space, prepare
+from spsa.master.start import checked_space, prepare
 
 
 @pytest.fixture
-def repository(project: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+def repository(project, monkeypatch):
     """The engine of the project, as version v2.1 in a repository that alone is left."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(project / "cache"))
     (project / "engine").rename(project / "files")
@@ -33,7 +31,7 @@ def repository(project: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     return found
 
 
-def new_version(repository: Repository) -> str:
+def new_version(repository):
     """Move the tag to another commit, with another value."""
     constants = repository.work / "core" / "src" / "engine_constants.rs"
     constants.write_text(SOURCE.replace("MARGIN: i32 = 200", "MARGIN: i32 = 210"))
@@ -41,12 +39,12 @@ def new_version(repository: Repository) -> str:
     return repository.commit("v2.1")
 
 
-def prepared(project: Path, store: Store) -> Prepared:
+def prepared(project, store):
     config = load_config(project / "config.toml", {})
     return prepare(config, store, checked_space(config))
 
 
-def masked(text: str) -> str:
+def masked(text):
     """Without addresses and hashes."""
     return re.sub(r"\w+://\S+ at v2.1 \(\w{10}\)", "-", text)
 

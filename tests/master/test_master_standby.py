@@ -2,7 +2,6 @@
 
 from contextlib import closing
 from math import inf
-from pathlib import Path
 from threading import Event
 from unittest.mock import Mock
 
@@ -23,7 +22,7 @@ Pair = tuple[Tuner, Tuner]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Pair:
+def pair(request, tmp_path):
     """Two masters' folders on one fresh database: one folder twice, and with a server two."""
     url = request.getfixturevalue(f"empty_{request.param}_url")
     first = uci_tuner(tmp_path / "first", url, iterations=2)
@@ -32,7 +31,7 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Pair:
     return first, second
 
 
-def leader_of(url: str) -> int:
+def leader_of(url):
     """The process of the master that holds the lease: its id is host, process and a random word."""
     with closing(Shell(url)) as sql:
         ((master_id,),) = sql("SELECT master_id FROM spsa_run")

@@ -13,41 +13,40 @@ from shell import Shell
 
 from spsa.cli import execute
 from spsa.config import load_config
-from spsa.config.settings import Config
 from spsa.errors import IllegalTransition, InvalidInput, NothingToDo, TuningError, UnusableState
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
 from spsa.master import delivery_setup, start
 from spsa.master.loop import Master
 from spsa.master.session import tuning_of
-from spsa.master.start import Origin, Prepared, checked_space
+from spsa.master.start import Origin, checked_space
 from spsa.report.answer import sentences
 from spsa.report.status import STATUS, status
 from spsa.report.table import record
 
 
 @pytest.fixture
-def store(project_store: Store) -> Store:
+def store(project_store):
     return project_store
 
 
-def prepare(config: Config, store: Store, *words: str, **over: Origin) -> Prepared:
+def prepare(config, store, *words, **over):
     return start.prepare(config, store, checked_space(config), *words, **over)
 
 
-def prepared(folder: Path, store: Store, *, iterations: int, in_flight: int, rule: str) -> Prepared:
+def prepared(folder, store, *, iterations, in_flight, rule):
     config = CONFIG.replace("max_iterations = 4", f"max_iterations = {iterations}\n{rule}")
     config = config.replace("batch_size = 2", f"batch_size = 2\niterations_in_flight = {in_flight}")
     write_project(folder, config)
     return prepare(load_config(folder / "config.toml", {}), store)
 
 
-def opened(store: Store, found: Prepared) -> None:
+def opened(store, found):
     """Let the run have a result, so that it is not started anew."""
     altered(store, "UPDATE spsa_run SET applied = 1 WHERE id = :id", id=found.run.id)
 
 
-def altered(store: Store, statement: str, **values: object) -> None:
+def altered(store, statement, **values):
     shell = Shell(store.where)
     shell(statement, **values)
     shell.close()
@@ -91,7 +90,7 @@ def test_a_start_that_breaks_a_constraint_is_told(project, store):
 def test_a_run_that_somebody_else_has_created_meanwhile_goes_on(project, store, monkeypatch):
     """Where nobody has, the refusal is told."""
 
-    def refused(*_: object, **__: object) -> None:
+    def refused(*_, **__):
         raise IllegalTransition("it has begun")
 
     monkeypatch.setattr(Store, "create_run", refused)
@@ -119,7 +118,7 @@ def test_other_time_controls_of_the_files_are_named(project, store):
     one = '[time_control]\nkind = "nodes"\nlow = 150\n'
     two = f"[{one}".replace("]", "]]") + f"share = 3\n[{one}".replace("]", "]]").replace("5", "6")
 
-    def notes(controls: str) -> tuple[str, ...]:
+    def notes(controls):
         write_project(project, CONFIG.replace(one, controls))
         found = prepare(load_config(project / "config.toml", {}), store)
         opened(store, found)
@@ -161,7 +160,7 @@ def test_a_new_run_shares_its_book_as_it_shares_its_engines(distribute, project,
     assert content is not None and content.startswith(b"rnbqkbnr")
 
 
-def tuned(store: Store, found: Prepared) -> None:
+def tuned(store, found):
     """Play a prepared run to its end, with engines that are only named."""
     lease = store.acquire_master_lease(found.run.id, "m", 1000)
     master = Master(
@@ -178,9 +177,7 @@ def tuned(store: Store, found: Prepared) -> None:
     store.release_master_lease(lease)
 
 
-def next_run(
-    folder: Path, store: Store, rule: str = "", params: str = PARAMS, k: int = 4, doubt: float = 20
-) -> Prepared:
+def next_run(folder, store, rule="", params=PARAMS, k=4, doubt=20):
     config = CONFIG.replace("max_iterations = 4", f"max_iterations = 4\n{rule}")
     write_project(folder, config, params)
     origin = Origin(run=store.run("small"), k=k, doubt=doubt)
@@ -211,7 +208,7 @@ def test_a_binary_is_searched_with_once_for_each_run(project, store):
     write_project(project, text, options)
     config = load_config(project / "config.toml", {})
 
-    def asked(name: str) -> tuple[int, bool]:
+    def asked(name):
         (project / "asked").write_text("")
         opened(store, prepare(config, store, name))
         words = (project / "asked").read_text()

@@ -1,7 +1,6 @@
 """A value with which no engine can be built is a finding of its own, not one of its pair."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from builders import TERMS, new_engine, parameter
@@ -21,13 +20,13 @@ FEN = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 class Picky(FixedDelivery):
     """Builds one script for all values but those above 50."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         super().__init__()
         self.script = folder / "engine"
         self.script.write_text(ENGINE)
         self.script.chmod(0o755)
 
-    def prepare(self, plus, minus) -> Sides:
+    def prepare(self, plus, minus):
         if max(plus["margin"], minus["margin"]) > 50:
             raise BuildFailed("margin overflows\nand more of the compiler")
         side = Side(new_engine("script", path=str(self.script)))
@@ -57,7 +56,7 @@ def test_a_group_goes_down_where_a_step_up_leads_out_of_its_bounds(tmp_path):
 
 
 def test_a_step_that_changes_nearly_every_move_is_an_index_or_a_size():
-    def tried(*moves: str) -> Tried:
+    def tried(*moves):
         return Tried(value=1, searches=tuple(Search(move=one, score=1, nodes=1) for one in moves))
 
     start = tried(*("e2e4" for _ in range(20)))
@@ -71,7 +70,7 @@ def test_a_step_that_changes_nearly_every_move_is_an_index_or_a_size():
 
 
 def test_what_both_steps_change_is_measured_and_a_bound_like_its_step_is_told():
-    def tried(value: int, *found: tuple[str, int | None]) -> Tried:
+    def tried(value, *found):
         searches = tuple(Search(move=move, score=score, nodes=1) for move, score in found)
         return Tried(value=value, searches=searches)
 

@@ -11,9 +11,8 @@ from benches.verdict import judged, near
 from spsa.algorithms import Outcome, Problem, create
 from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
-from spsa.db.tables import Run
 from spsa.lifecycle import RunStatus
-from spsa.master.verdict import Advice, Filters, MoreGames, Verdict, verdict
+from spsa.master.verdict import Advice, Filters, MoreGames, verdict
 
 pytestmark = pytest.mark.slow_on("postgresql")
 
@@ -32,7 +31,7 @@ def test_the_number_is_the_gain_in_the_mean_and_missing_at_bounds():
     assert 0.3 < near(found) < 1.0
 
 
-def filters(n: int = 4, pairs: int = 75) -> Filters:
+def filters(n=4, pairs=75):
     """The filters of n parameters before any result."""
     start = np.zeros(n)
     problem = Problem(
@@ -43,7 +42,7 @@ def filters(n: int = 4, pairs: int = 75) -> Filters:
     return Filters(rule, rule.start())
 
 
-def after(one: Filters, results: int) -> Filters:
+def after(one, results):
     """The filters after so many results in which both sides are equal."""
     state, rng, pairs = one.bank, np.random.default_rng(1), one.mixture.problem.pairs
     even = np.array([0.05, 0.2, 0.5, 0.2, 0.05]) * pairs
@@ -83,7 +82,7 @@ def test_what_more_games_bring_is_what_the_filters_learn_from_them():
     ],
 )
 def test_where_nothing_is_known_it_says_why(store, change, why):
-    run = replace(stage(store, SPACE, 3, planned=9).now(), **change)  # type: ignore[arg-type]
+    run = replace(stage(store, SPACE, 3, planned=9).now(), **change)
     found = verdict(run)
     assert found.gained is None and found.more is None
     assert why in found.unknown
@@ -100,9 +99,7 @@ def test_of_few_games_nothing_is_claimed(store):
     assert verdict(stage(store, SPACE, 7, name="more").now()).more is not None
 
 
-def told(
-    monkeypatch: pytest.MonkeyPatch, run: Run, more: float, misfit: float = 1.0, **past: bool
-) -> Verdict:
+def told(monkeypatch, run, more, misfit=1.0, **past):
     monkeypatch.setattr(Filters, "elo_of", lambda *_: more)
     monkeypatch.setattr(Filters, "misfit", lambda *_: misfit)
     return verdict(run, **past)

@@ -30,7 +30,7 @@ MARGIN = parameter("margin")
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
+def source(tmp_path):
     folder = tmp_path / "source"
     folder.mkdir()
     (folder / "constants.h").write_text("const int margin = 50;\n")
@@ -41,9 +41,7 @@ def source(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def delivery(
-    sqlite_store: Store, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> WorkerDelivery:
+def delivery(sqlite_store, source, tmp_path, monkeypatch):
     monkeypatch.setattr(worker_builds, "_POLL_SECONDS", 0.02)
     pinned, constants = pin(source, tmp_path / "work", cargo=False), "constants.h"
     texts = {constants: (source / constants).read_text()}
@@ -58,7 +56,7 @@ def delivery(
 class Builder:
     """A worker that builds what `benches` says for each kind; without a bench it fails."""
 
-    def __init__(self, store: Store, benches: dict[str, int | None]) -> None:
+    def __init__(self, store, benches):
         self.store, self.benches, self.orders = store, benches, dict[str, BuildOrder]()
         self.labels = dict[str, str]()  # of sources
         self.workers = [
@@ -68,7 +66,7 @@ class Builder:
             for kind, slots in ((ARM, 1), (V3, 8))
         ]
 
-    def carry_out(self, ended: threading.Event) -> None:
+    def carry_out(self, ended):
         number = 0
         while not ended.wait(0.02):
             for worker in self.workers:
@@ -92,7 +90,7 @@ class Builder:
 
 
 @contextmanager
-def at_work(builder: Builder):
+def at_work(builder):
     ended = threading.Event()
     with ThreadPoolExecutor(1) as pool:
         pool.submit(builder.carry_out, ended)
@@ -102,7 +100,7 @@ def at_work(builder: Builder):
             ended.set()
 
 
-def prepared(delivery: WorkerDelivery, builder: Builder, margin: float = 55.0):
+def prepared(delivery, builder, margin=55.0):
     with at_work(builder):
         return delivery.prepare({"margin": margin}, {"margin": 45.0})
 

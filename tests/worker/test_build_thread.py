@@ -1,8 +1,6 @@
 """`compete --spsa --build`: an order is built from its archive, published, failed or given up."""
 
-from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from asking import RemoteStore, Store
@@ -16,7 +14,6 @@ from spsa.builds.recipe import Recipe, Rendered
 from spsa.builds.requirements import BUILDS
 from spsa.builds.tree import pin
 from spsa.core.json_values import to_json
-from spsa.db.build_queries import OrderedBuild
 from spsa.lifecycle import MachineRole
 from worker.batches.builds import BuildThread
 
@@ -25,10 +22,10 @@ BUILD = ["sh", "-c", 'sed "s/MARGIN/$(cat margin)/" engine.sh > engine && chmod 
 
 
 @pytest.fixture
-def ordered(sqlite_store: Store, tmp_path: Path) -> Callable[..., str]:
+def ordered(sqlite_store, tmp_path):
     """Orders two engines that are built by a command; returns the key of the order."""
 
-    def order_build(command: list[str]) -> str:
+    def order_build(command):
         source = tmp_path / "source"
         source.mkdir()
         (source / "engine.sh").write_text(ENGINE)
@@ -50,12 +47,12 @@ def ordered(sqlite_store: Store, tmp_path: Path) -> Callable[..., str]:
     return order_build
 
 
-def until(store: Store, key: str, reached: Callable[[OrderedBuild], object]) -> OrderedBuild:
+def until(store, key, reached):
     wait_until(lambda: reached(*store.ordered_builds([key])), 240)
     return store.ordered_builds([key])[0]
 
 
-def builder(store: Store, tmp_path: Path, lease: float = LEASE) -> BuildThread:
+def builder(store, tmp_path, lease=LEASE):
     return BuildThread(store, new_worker(provides=(BUILDS,)), lease, tmp_path / "builds")
 
 
@@ -116,5 +113,5 @@ def test_a_build_is_handed_back_when_no_master_wants_it_or_its_worker_ends(
     assert sql("SELECT status, attempt FROM spsa_build") == [("ready", 0)]
 
 
-def wait_for_status(sql: Callable[[str], list[tuple[str]]], status: str) -> None:
+def wait_for_status(sql, status):
     wait_until(lambda: sql("SELECT status FROM spsa_build") == [(status,)], 240)

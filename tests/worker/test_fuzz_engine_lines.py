@@ -7,14 +7,13 @@ import chess
 import pytest
 from console import compete, games_of
 from engines.faulty import LOSER, WINNER, engine, start_book
-from fuzzing import Chance, fuzz, made
+from fuzzing import fuzz, made
 from hypothesis import example, given
 
 from spsa.core.game_settings import MATE, MAX_DEPTH, MAX_NODES, MAX_NODES_OF_BATCH, TimeControl
 from spsa.core.uci_options import Declarations
 from spsa.errors import EngineFault
 from spsa.openings.book import Opening
-from spsa.protocol import BatchResult
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
 from spsa.uci.engine import SearchReply, last_info
 from worker.match.report import pgn_of
@@ -25,10 +24,10 @@ INFO = "info depth score cp mate lowerbound nodes nps time hashfull pv string e2
 BLANKS = (" ", " ", " ", " ", "  ", "\t", "\r", "\v", "\u00a0", "")
 
 
-def line(chance: Chance, known: str) -> str:
+def line(chance, known):
     """Words of UCI, numbers and others, between blanks of all kinds."""
 
-    def word() -> str:
+    def word():
         kind = chance.randrange(3)
         found = chance.choice(known.split()) if kind else chance.text(2)
         return (chance.number() if kind == 2 else found) + chance.choice(BLANKS)
@@ -36,7 +35,7 @@ def line(chance: Chance, known: str) -> str:
     return "".join(chance.many(word, 16))
 
 
-def info(chance: Chance) -> str:
+def info(chance):
     """Mostly such as a search says, with its numbers replaced."""
     if chance.random() < 0.5:
         return line(chance, INFO)
@@ -45,7 +44,7 @@ def info(chance: Chance) -> str:
     return f"info depth {depth} score {kind} {score} nodes {nodes} nps {nps} time {time} pv e2e4"
 
 
-def search(chance: Chance) -> str:
+def search(chance):
     return "\n".join(chance.many(lambda: info(chance), 4))
 
 
@@ -72,12 +71,12 @@ def test_numbers_of_a_search_stay_in_their_ranges(said, move):
     assert_can_be_written_down(answer._replace(move="e2e4"))
 
 
-def refused_in_print(fault: EngineFault) -> None:
+def refused_in_print(fault):
     assert str(fault).isprintable() and len(str(fault)) <= FAILURE_LENGTH
     assert fault.reason.isprintable() and len(fault.reason) <= VOID_REASON_LENGTH
 
 
-def assert_can_be_written_down(answer: SearchReply) -> None:
+def assert_can_be_written_down(answer):
     """In a PGN, and in the columns of a batch."""
     pairing = Pairing(number=0, opening=Opening(chess.STARTING_FEN), time=1.0)
     game = Game(drawn(Termination.DRAW), (answer,), chess.WHITE)
@@ -87,7 +86,7 @@ def assert_can_be_written_down(answer: SearchReply) -> None:
     fits_its_columns(with_pair(NOTHING_PLAYED, pair))
 
 
-def fits_its_columns(result: BatchResult) -> None:
+def fits_its_columns(result):
     for number in (result.plus_nodes, result.minus_nodes, result.moves):
         assert 0 <= number <= MAX_NODES_OF_BATCH
     assert result.plus_nodes + result.minus_nodes < 2**63

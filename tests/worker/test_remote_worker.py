@@ -4,10 +4,8 @@ import json
 import shutil
 import signal
 import ssl
-from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 from math import inf
-from pathlib import Path
 
 import pytest
 from asking import RemoteStore
@@ -15,7 +13,7 @@ from builders import new_worker
 from console import Running, compete, worker
 from engines.faulty import engine, running_with, wait_until
 from served import certify
-from worker_server import PART, TOKEN, WorkerServer, claim_of, refusal, worker_server
+from worker_server import PART, TOKEN, claim_of, refusal, worker_server
 
 from spsa.core.scoring import Tally
 from spsa.errors import (
@@ -29,7 +27,7 @@ from spsa.errors import (
     TooManyRequests,
     TuningError,
 )
-from spsa.protocol import BatchResult, Claim, RegisteredWorker
+from spsa.protocol import BatchResult, RegisteredWorker
 from worker.batches.loop import NOTHING_TO_DO
 from worker.batches.service import server_of
 from worker.remote import ServerVersion
@@ -37,10 +35,10 @@ from worker.settings import Settings
 
 
 @pytest.fixture
-def start(server: WorkerServer, tmp_path: Path) -> Callable[..., Running]:
+def start(server, tmp_path):
     """Starts a worker of the server."""
 
-    def start_worker(*words: str) -> Running:
+    def start_worker(*words):
         command = worker("--server", server.url, "-c", "1", "--lease", "10", *words)
         return Running(command, SPSA_TOKEN=TOKEN, XDG_CACHE_HOME=str(tmp_path))
 
@@ -155,7 +153,7 @@ def test_a_worker_without_work_says_why_in_one_line_each(start, server):
     assert len(server.asked("/worker/version")) == 1
 
 
-def big(path: Path, parts: int) -> Path:
+def big(path, parts):
     """An engine whose file takes so many parts to send."""
     path.write_bytes(path.read_bytes() + b"#" * PART * parts)
     return path
@@ -226,13 +224,13 @@ RESULT = BatchResult(tally=Tally(2, 0, 0, (0, 0, 0, 0, 1)), slot=0)
 
 
 @pytest.fixture
-def store(server: WorkerServer) -> Iterator[RemoteStore]:
+def store(server):
     with closing(RemoteStore(server.url, TOKEN)) as opened:
         yield opened
 
 
 @pytest.fixture
-def claim(tmp_path: Path) -> Claim:
+def claim(tmp_path):
     engine = tmp_path / "engine"
     engine.write_bytes(b"engine")
     return claim_of(engine, engine)

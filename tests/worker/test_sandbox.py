@@ -14,10 +14,9 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from console import ROOT, Running, call, environment, worker
@@ -35,7 +34,7 @@ from engines.faulty import (
 
 from spsa.errors import EngineFault
 from spsa.uci import linux
-from spsa.uci.engine import Limit, UciEngine
+from spsa.uci.engine import Limit
 from spsa.uci.linux import ENGINE_ID, Isolation, isolation, orphan_reaper
 from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineLimits, spawn, working_folders
@@ -47,7 +46,7 @@ TOOLS = ("bwrap", "unshare")
 SEARCH = b"position startpos", Limit(b"go movetime 1\n", 20.0)
 
 
-def _interpreter() -> str | None:
+def _interpreter():
     """One that a user without any rights may run: this one's is often in somebody's home."""
     if os.getuid() != 0:
         return None
@@ -67,7 +66,7 @@ another_user = pytest.mark.skipif(AS_NOBODY is None, reason="takes root to be an
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def folder():
     """One that any user can write, as pytest's own are not."""
     made = Path(tempfile.mkdtemp(prefix="spsa-sandbox-"))
     made.chmod(0o1777)
@@ -75,7 +74,7 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
-def path_with(folder: Path, *names: str) -> str:
+def path_with(folder, *names):
     """A PATH with these tools alone."""
     tools = folder / "tools"
     tools.mkdir()
@@ -86,14 +85,14 @@ def path_with(folder: Path, *names: str) -> str:
 
 
 @pytest.fixture(params=TOOLS)
-def tool(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def tool(request, folder, monkeypatch):
     """The only one in PATH that makes namespaces."""
     monkeypatch.setenv("PATH", path_with(folder, request.param))
     return request.param
 
 
 @pytest.fixture
-def limits(tool: str) -> Iterator[EngineLimits]:
+def limits(tool):
     isolation.cache_clear()
     found = isolation()
     isolation.cache_clear()
@@ -105,19 +104,19 @@ def limits(tool: str) -> Iterator[EngineLimits]:
 
 
 @pytest.fixture
-def stop_signal() -> Iterator[StopSignal]:
+def stop_signal():
     with closing(StopSignal()) as made:
         yield made
 
 
-def program(folder: Path, text: str) -> str:
+def program(folder, text):
     path = folder / "program"
     path.write_text(f"#!{AS_NOBODY or sys.executable}\n{textwrap.dedent(text)}")
     path.chmod(0o755)
     return str(path)
 
 
-def said(path: str, limits: EngineLimits) -> str:
+def said(path, limits):
     text, _ = spawn(path, limits).communicate(timeout=240)
     return text.decode().strip()
 
@@ -241,7 +240,7 @@ AWorker = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture(params=["oneself", pytest.param("nobody", marks=another_user)])
-def user(request: pytest.FixtureRequest) -> dict[str, Any]:
+def user(request):
     """The options of Popen for this user."""
     if request.param == "oneself":
         return {}
@@ -249,11 +248,11 @@ def user(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 @pytest.fixture
-def a_worker(folder: Path, user: dict[str, Any]) -> Iterator[AWorker]:
+def a_worker(folder, user):
     """Starts a process of the user with a secret in its environment, and with one engine."""
     workers: list[subprocess.Popen[str]] = []
 
-    def start(text: str, *, wanted: bool = True, **variables: str) -> "subprocess.Popen[str]":
+    def start(text, *, wanted=True, **variables):
         code = WORKER.format(path=program(folder, text), wanted=wanted)
         process = subprocess.Popen(
             [AS_NOBODY if user else sys.executable, "-c", code],
@@ -356,19 +355,19 @@ def test_a_worker_that_is_killed_while_it_starts_engines_leaves_none(tool):
         mark = f"7{random.randrange(10**6):06}.5"
         command = [sys.executable, "-c", STARTER, mark]
         process = Running(command)
-        process.until(lambda process=process: "\n" in process.out)  # type: ignore[misc]
+        process.until(lambda process=process: "\n" in process.out)
         if "own PIDs" not in process.out:
             pytest.skip(f"{tool} makes no PID namespace here")
         time.sleep(random.random() / 20)
         process.kill()
-        wait_until(lambda mark=mark: not running_with(mark))  # type: ignore[misc]
+        wait_until(lambda mark=mark: not running_with(mark))
 
 
 @pytest.fixture
-def strays(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
+def strays(tmp_path):
     """The daemons of engines of this test that run; killed in the end, whatever happened."""
 
-    def left() -> list[int]:
+    def left():
         return running_with(str(tmp_path / "strays"))
 
     yield left
@@ -376,16 +375,16 @@ def strays(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
         os.kill(pid, signal.SIGKILL)
 
 
-def has_id(pid: int) -> bool:
+def has_id(pid):
     """Whether it has the environment of an engine."""
     return f"{ENGINE_ID}=".encode() in Path(f"/proc/{pid}/environ").read_bytes()
 
 
-def animal(folder: Path, name: str = "minus", moves: str = LOSER, **more: object) -> Path:
+def animal(folder, name="minus", moves=LOSER, **more):
     return engine(folder, name, moves=moves, stray=folder / "strays", **more)
 
 
-def with_a_stray(folder: Path, stop_signal: StopSignal, worker_id: str = "") -> UciEngine:
+def with_a_stray(folder, stop_signal, worker_id=""):
     limits = EngineLimits(worker_id=worker_id)
     return started(spec(animal(folder)), stop_signal, limits)
 
@@ -431,7 +430,7 @@ WAYS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 }
 
 
-def match(folder: Path, way: str, **switches: object) -> Running:
+def match(folder, way, **switches):
     """A real match of an engine that always wins and one that leaves daemons behind."""
     engines = [engine(folder, "plus", moves=WINNER), animal(folder, **switches)]
     words, variables = WAYS[way]

@@ -13,14 +13,11 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 from console import Running, compete
 from engines.faulty import engine
-from worker_server import TOKEN, Request, WorkerServer, claim_of, refusal
+from worker_server import TOKEN, claim_of, refusal
 
 from spsa.protocol import PROTOCOL
 from spsa.server.worker_files import packed, packed_sha256
@@ -30,7 +27,7 @@ QUICK = {"CHECK_SECONDS = 300.0": "CHECK_SECONDS = 0.2"}
 BATCHES = 4
 
 
-def repacked(mark: str, lacking: str = "", **changes: dict[str, str]) -> bytes:
+def repacked(mark, lacking="", **changes):
     """worker.pyz with a mark that gives it another hash, and with changes by its files' names."""
     file = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(packed())) as old, zipfile.ZipFile(file, "w") as new:
@@ -46,7 +43,7 @@ def repacked(mark: str, lacking: str = "", **changes: dict[str, str]) -> bytes:
     return file.getvalue()
 
 
-def quick(mark: str, **changes: dict[str, str]) -> bytes:
+def quick(mark, **changes):
     """One that asks for the server's version five times a second."""
     return repacked(mark, worker_update=QUICK | changes.pop("worker_update", {}), **changes)
 
@@ -54,21 +51,21 @@ def quick(mark: str, **changes: dict[str, str]) -> bytes:
 OLD_PROTOCOL = {f"PROTOCOL = {PROTOCOL}": f"PROTOCOL = {PROTOCOL - 1}"}
 
 
-def sha256(data: bytes) -> str:
+def sha256(data):
     return hashlib.sha256(data).hexdigest()
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     """The file that workers run from."""
     return tmp_path / "worker.pyz"
 
 
 @pytest.fixture
-def start(file: Path, server: WorkerServer) -> Callable[..., Running]:
+def start(file, server):
     """Starts a worker from `file`, which the first one writes."""
 
-    def start_worker(pyz: bytes, *words: str, **variables: str) -> Running:
+    def start_worker(pyz, *words, **variables):
         if not file.exists():
             file.write_bytes(pyz)
         command = [sys.executable, "-I", "-S", file.name, "--server", server.url, "-c", "1", *words]
@@ -78,7 +75,7 @@ def start(file: Path, server: WorkerServer) -> Callable[..., Running]:
     return start_worker
 
 
-def left(file: Path) -> set[str]:
+def left(file):
     """The worker's files beside its own."""
     return {path.name for path in file.parent.iterdir() if "pyz" in path.name} - {file.name}
 
@@ -115,7 +112,7 @@ def test_what_it_plays_is_reported_before_it_changes(start, server, play, tmp_pa
     assert server.asked("/worker.pyz") == []
     at_download: list[tuple[int, int]] = []
 
-    def note(_: Request) -> None:
+    def note(_):
         at_download.append((len(server.reports()), BATCHES - len(server.claims)))
 
     server.replaced["/worker.pyz"] = note
@@ -128,8 +125,8 @@ def test_what_it_plays_is_reported_before_it_changes(start, server, play, tmp_pa
     assert (tmp_path / "over").read_text() == "over\n", "once, and not when it became another"
 
 
-def refuse_other_protocols(server: WorkerServer) -> None:
-    def strict(request: Request) -> Any:
+def refuse_other_protocols(server):
+    def strict(request):
         if request.headers.get("X-Spsa-Protocol") != str(server.version["protocol"]):
             return refusal(426, "this worker is too old", "outdated")
         return None
@@ -225,19 +222,19 @@ NEVER = ("sqlalchemy", "alembic", "numpy", "psycopg2", "spsa.db", "pygments", "m
 
 
 @pytest.fixture(scope="module")
-def pyz(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pyz(tmp_path_factory):
     path = tmp_path_factory.mktemp("zip") / "worker.pyz"
     path.write_bytes(packed())
     return path
 
 
 @pytest.fixture
-def server(server: WorkerServer) -> WorkerServer:
+def server(server):
     server.offer(packed())
     return server
 
 
-def run(pyz: Path, *words: str, python: Sequence[str] = ALONE, **variables: str) -> "Done":
+def run(pyz, *words, python=ALONE, **variables):
     home = str(pyz.parent)
     return subprocess.run(
         [*python, str(pyz), *words],

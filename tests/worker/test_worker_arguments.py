@@ -4,7 +4,6 @@ import logging
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
 from functools import reduce
 from pathlib import Path
 
@@ -32,7 +31,7 @@ MATCH = ("engine", "engine", "--games", "4")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def places(tmp_path_factory):
     """A folder with one of each kind of file; it is the present one."""
     folder = tmp_path_factory.mktemp("places")
     engine(folder, "engine", moves="e2e4")
@@ -52,7 +51,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     logger.handlers, logger.level, logger.propagate = handlers, level, propagate
 
 
-def ready(typed: Sequence[str]) -> Match | Settings | None:
+def ready(typed):
     """As far as `compete` goes before it starts a process; None where it ends by itself."""
     try:
         given = dict(cli.compete.make_context("compete", list(typed)).params)
@@ -77,7 +76,7 @@ MASKED = ((r"x{99,}", "{long}"), (r"(?<= on )\d+(?= cores)|(?<=give )\d+", "{cor
 
 
 def test_a_wrong_command_line_is_refused_in_a_sentence():
-    def refusal(files: dict[str, str]) -> Iterator[str]:
+    def refusal(files):
         typed = shlex.split(files.pop("typed"))
         for name, text in NAMED.items():
             typed = [word.replace(name, text) for word in typed]

@@ -5,7 +5,6 @@ import random
 import resource
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,7 +28,7 @@ from engines.faulty import (
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.uci.linux import orphan_reaper
 from spsa.uci.spawning import EngineLimits, working_folders
-from worker.runner.pool import Event, Job, JobDone, JobFailed, PairPlayed, PairVoid, Pool
+from worker.runner.pool import JobDone, JobFailed, PairPlayed, PairVoid, Pool
 
 BUDGET = 0.5
 FLAG = 2.5  # of a clock that the other engine must not exceed on a busy machine
@@ -59,7 +58,7 @@ class Animal:
     options: dict[str, str] = field(default_factory=dict)
 
     @property
-    def limits(self) -> EngineLimits:
+    def limits(self):
         return WATCHED if self.outcome.startswith("hang") else PATIENT
 
 
@@ -106,7 +105,7 @@ ANIMALS = {
 }
 
 
-def prepared(animal: Animal, folder: Path) -> Job:
+def prepared(animal, folder):
     """Two games of an engine that always wins against the animal; one void is enough."""
     files = {name: folder / name for name in LEFT if name in animal.switches}
     usual = {"moves": LOSER, "fault": animal.fault, "at_ply": 1}
@@ -115,13 +114,13 @@ def prepared(animal: Animal, folder: Path) -> Job:
     return job_of(*sides, animal.time_control, max_void=0)
 
 
-def events(pool: Pool, job: Job) -> list[Event]:
+def events(pool, job):
     pool.submit(job)
     return until_the_end(pool)
 
 
 @contextmanager
-def cage(slots: int, limits: EngineLimits) -> Iterator[Pool]:
+def cage(slots, limits):
     """A pool whose engines have little and leave nothing."""
     with working_folders(most_bytes=2**20) as folders, orphan_reaper(folders) as watched:
         own = {"worker_id": watched, "folders": folders}
@@ -130,7 +129,7 @@ def cage(slots: int, limits: EngineLimits) -> Iterator[Pool]:
         assert folders is not None and not list(folders.root.iterdir())
 
 
-def told(animal: Animal, folder: Path) -> str:
+def told(animal, folder):
     """How the pair ended, and if it is void, by whose fault."""
     with cage(1, animal.limits) as pool:
         first, end = events(pool, prepared(animal, folder))
@@ -143,13 +142,13 @@ def told(animal: Animal, folder: Path) -> str:
     return "minus: played"
 
 
-def named(folder: Path) -> list[int]:
+def named(folder):
     """The processes that engines say they have left."""
     files = (folder / name for name in ("child", "stray"))
     return [int(pid) for file in files if file.exists() for pid in file.read_text().split()]
 
 
-def peak() -> int:
+def peak():
     """MiB that this process has had at most."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 

@@ -59,16 +59,16 @@ class Scripted:
     asked: list[Limit] = field(default_factory=list)
     games: int = 0
 
-    def prepare(self) -> None:
+    def prepare(self):
         self.games += 1
 
-    def settle(self) -> None:
+    def settle(self):
         pass
 
-    def await_ready(self) -> None:
+    def await_ready(self):
         pass
 
-    def search(self, position: bytes, limit: Limit) -> SearchReply:
+    def search(self, position, limit):
         self.asked.append(limit)
         ply = len(position.partition(b"moves")[2].split())
         if ply == self.fault_at:
@@ -78,11 +78,11 @@ class Scripted:
         return SearchReply(self.moves[ply], self.score, seconds, info)
 
 
-def under(time_control: TimeControl = NODES, adjudication: Adjudication = NONE) -> GameSettings:
+def under(time_control=NODES, adjudication=NONE):
     return GameSettings(time_control=time_control, adjudication=adjudication)
 
 
-def pairing(opening: Opening = START, time: float = 1.0) -> Pairing:
+def pairing(opening=START, time=1.0):
     return Pairing(number=0, opening=opening, time=time)
 
 
@@ -220,9 +220,7 @@ def test_other_limits_are_the_same_every_move_and_nobody_flags(adjudication, val
     assert not keeper.flag_falls(chess.BLACK, 1e9)
 
 
-def judged(
-    adjudication: Adjudication, scores: list[int | None], opening: Opening = START
-) -> list[object]:
+def judged(adjudication, scores, opening=START):
     """The rulings on a game of knight moves whose movers see these scores."""
     adjudicator, position, rulings = Adjudicator(adjudication), Position(opening), []
     shuffle = ("g1f3", "g8f6", "f3g1", "f6g8")

@@ -9,18 +9,15 @@ import logging
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
 from pathlib import Path
 from threading import Thread
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from asking import Store
-from builders import LEASE, NODES, TERMS, Stage, digest, new_engine, new_worker, published, stage
+from builders import LEASE, NODES, TERMS, digest, new_engine, new_worker, published, stage
 from engines.faulty import PATIENT, WINNER, children, engine, start_book, wait_until
 from trials import open_scripted
 
@@ -64,9 +61,7 @@ PLUS_WINS_ALL = Tally(8, 0, 0, (0, 0, 0, 0, 4))
 
 
 @contextmanager
-def hired(
-    queries: Any, folder: Path, size: int = 2, view: Any = None, limits: Any = None, **options: Any
-) -> Iterator[tuple[Worker, Interrupts]]:
+def hired(queries, folder, size=2, view=None, limits=None, **options):
     interrupts, quick = Interrupts(), {"poll": QUICK, "after_failure": QUICK}
     with Pool(size, limits or PATIENT) as pool:
         client = DatabaseClient(queries, new_worker("me"), options.pop("lease", LEASE), QUICK)
@@ -75,18 +70,18 @@ def hired(
         yield Worker(client, pool, cache, settings, interrupts, view, **quick), interrupts
 
 
-def work(queries: Any, folder: Path, **options: Any) -> int:
+def work(queries, folder, **options):
     with hired(queries, folder, **options) as (worker, _):
         return worker.run()
 
 
-def played(staged: Stage) -> tuple[int, Tally, int]:
+def played(staged):
     """The counts of the open iteration."""
     (iteration,) = staged.store.tick(staged.master, LEASE).open
     return iteration.games_played, iteration.tally, iteration.void_games
 
 
-def batches(sql: Callable[..., list[Any]]) -> list[Any]:
+def batches(sql):
     return sql("SELECT status, attempt, void_games, last_error FROM spsa_batch ORDER BY seq")
 
 
@@ -136,16 +131,16 @@ def test_without_work_it_says_so(sqlite_store, tmp_path, until):
 class Watched:
     """A store that tells what was asked, by paths of requests, and answers some otherwise."""
 
-    def __init__(self, store: Store, **instead: Callable[..., Any]) -> None:
+    def __init__(self, store, **instead):
         self._store, self._instead, self.calls = store, instead, []
 
-    def ask(self, request: Any) -> Any:
+    def ask(self, request):
         answer = self._instead.get(request.path, self._store.ask)(request)
         if request.path != "claim" or answer is not None:
             self.calls.append(request.path)
         return answer
 
-    def file(self, sha256: str) -> bytes | None:
+    def file(self, sha256):
         return self._instead.get("file", self._store.file)(sha256)
 
 
@@ -158,7 +153,7 @@ def test_a_lost_lease_ends_the_games_and_nothing_is_reported(staged, offer, tmp_
 
 
 @contextmanager
-def at_work(worker: Worker) -> Iterator[list[int]]:
+def at_work(worker):
     codes: list[int] = []
     thread = Thread(target=lambda: codes.append(worker.run()))
     thread.start()
@@ -343,7 +338,7 @@ def test_a_batch_is_not_lost_when_the_engine_cannot_be_asked_for(staged, offer, 
     minus = tmp_path / "minus"
     content, silences = minus.read_bytes(), iter((True, True))
 
-    def stored(sha256: str) -> bytes:
+    def stored(sha256):
         if next(silences, False):
             raise DatabaseUnreachable("the line is dead")
         return content
@@ -385,24 +380,24 @@ class Watching:
     due_at, most = 0.0, 0
     measured = Measured()  # what the worker tells with its next sign of life
 
-    def __init__(self, gate: Path, enough: int) -> None:
+    def __init__(self, gate, enough):
         self._gate, self._enough = gate, enough
         self._note(0)
 
-    def show_worker(self, worker: Worker) -> None:
+    def show_worker(self, worker):
         self._note(sum(batch is not None for batch in worker.playing))
 
-    def _note(self, playing: int) -> None:
+    def _note(self, playing):
         self.most = max(self.most, playing)
         if self.most >= self._enough:
             self._gate.touch()
 
 
 @pytest.fixture
-def gated(offer: Callable[..., int], tmp_path: Path) -> Callable[..., int]:
+def gated(offer, tmp_path):
     """Opens an iteration of `count` batches of one pair between engines that wait at a gate."""
 
-    def open_iteration(count: int = 2, **settings: Any) -> int:
+    def open_iteration(count=2, **settings):
         threads = "Threads type spin default 1 min 1 max 9"
         common = {"option": threads, "sleep": PAUSE, "gate": tmp_path / "gate"}
         plus = common | {"log": tmp_path / "log"}
@@ -413,16 +408,14 @@ def gated(offer: Callable[..., int], tmp_path: Path) -> Callable[..., int]:
 
 
 @pytest.fixture
-def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+def exact(monkeypatch):
     """Engines of exactly NPS, however long a busy machine takes for a move."""
     counted = scaling.SearchReply.nodes.fget
     nodes = property(lambda reply: round(counted(reply) * reply.seconds / PAUSE))
     monkeypatch.setattr(scaling.SearchReply, "nodes", nodes)
 
 
-def watched_work(
-    store: Store, folder: Path, slots: int, enough: int = 0, **options: Any
-) -> tuple[int, Watching]:
+def watched_work(store, folder, slots, enough=0, **options):
     watching = Watching(folder / "gate", enough)
     with hired(store, folder, slots, watching, **options) as (worker, _):
         code = worker.run()
@@ -431,14 +424,14 @@ def watched_work(
 
 
 @pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], str]]:
+def said(caplog):
     logging.getLogger("worker").propagate = True
     caplog.set_level(logging.INFO)
     yield lambda: caplog.text
     logging.getLogger("worker").propagate = False
 
 
-def times_asked(folder: Path) -> list[int]:
+def times_asked(folder):
     asked = [line.split() for line in (folder / "log").read_text().splitlines()]
     return [int(words[2]) for words in asked if words[:2] == ["go", "movetime"]]
 

@@ -3,9 +3,7 @@
 import json
 import re
 import signal
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from builders import NODES
@@ -132,7 +130,7 @@ def test_an_engine_gets_its_share_of_the_memory_unless_told_otherwise():
 
 
 @pytest.fixture
-def played(sqlite_url: str, tmp_path: Path) -> OneIteration:
+def played(sqlite_url, tmp_path):
     """Two batches of two pairs at fixed nodes; plus has won all of them."""
     fleet = OneIteration(sqlite_url, tmp_path)
     fleet.open(NODES)
@@ -141,7 +139,7 @@ def played(sqlite_url: str, tmp_path: Path) -> OneIteration:
     return fleet
 
 
-def again(fleet: OneIteration, *words: object) -> subprocess.CompletedProcess[str]:
+def again(fleet, *words):
     cache = fleet.folder / "cache"
     return compete(*words, "--engines-cache", cache, "-c", 1, DATABASE_URL=fleet.url)
 

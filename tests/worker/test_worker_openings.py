@@ -21,13 +21,13 @@ NODES = TimeControl(kind=TimeKind.NODES, low=1, high=3)
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def cache(tmp_path, monkeypatch):
     """A machine that has seen no book yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module", params=[BUILTIN, UNBALANCED])
-def builtin(request: pytest.FixtureRequest) -> OpeningBook:
+def builtin(request):
     return load(Book(name=request.param))
 
 
@@ -75,13 +75,13 @@ EPD = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -"
 GAME = '[Event "?"]\n[Result "*"]\n\n'
 
 
-def book(folder: Path, text: str, name: str = "book.epd") -> str:
+def book(folder, text, name="book.epd"):
     path = folder / name
     path.write_text(text)
     return str(path)
 
 
-def refusal(name: str) -> str:
+def refusal(name):
     with pytest.raises(InvalidInput) as caught:
         load(Book(name=name))
     (fault,) = caught.value.faults
@@ -100,7 +100,7 @@ NAMED = {
 def test_a_book_has_these_openings_or_is_refused_with_the_line(tmp_path, capfd):
     """Whatever ends its lines, and however many plies are taken of a game."""
 
-    def said(path: Path, plies: int | None = None) -> list[str]:
+    def said(path, plies=None):
         try:
             found = load(Book(name=str(path), plies=plies)).openings
         except InvalidInput as error:
@@ -109,7 +109,7 @@ def test_a_book_has_these_openings_or_is_refused_with_the_line(tmp_path, capfd):
             return [fault.replace(str(path), path.name) for fault in faults]
         return [" ".join((opening.fen, *opening.moves)) for opening in found]
 
-    def shown(files: dict[str, str]) -> list[str]:
+    def shown(files):
         ((name, text),) = files.items()
         for mark, meant in NAMED.items():
             text = text.replace(mark, meant)

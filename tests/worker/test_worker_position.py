@@ -1,7 +1,6 @@
 """Which moves a game accepts, when it ends, and what its engines are told of it."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import chess
@@ -30,7 +29,7 @@ ENDGAMES = (
 )
 
 
-def expected(board: chess.Board) -> Termination | None:
+def expected(board):
     """The ending of a position, with every question asked after every move."""
     verdicts = (
         (board.is_checkmate(), Termination.CHECKMATE),
@@ -42,7 +41,7 @@ def expected(board: chess.Board) -> Termination | None:
     return next((termination for holds, termination in verdicts if holds), None)
 
 
-def likely_move(board: chess.Board, rng: random.Random) -> chess.Move:
+def likely_move(board, rng):
     """Often a quiet move, sometimes straight back: random games repeat and shuffle too rarely."""
     legal = list(board.legal_moves)
     last = board.move_stack[-2] if len(board.move_stack) > 1 else None
@@ -53,7 +52,7 @@ def likely_move(board: chess.Board, rng: random.Random) -> chess.Move:
     return rng.choice(quiet if quiet and rng.random() < 0.7 else legal)
 
 
-def ended_by(position: Position, move: str) -> Ending | None:
+def ended_by(position, move):
     assert position.make(move)
     return position.ending()
 
@@ -75,7 +74,7 @@ def test_the_shortcuts_miss_no_ending(seed, start):
 def test_what_a_position_makes_of_moves(folder):
     tables = open_tables(THREE, [folder])
 
-    def shown(files: dict[str, str]) -> Iterator[str]:
+    def shown(files):
         try:
             position = Position(Opening(files["fen"], tuple(files.get("opening", "").split())))
         except ValueError as refused:
@@ -103,7 +102,7 @@ DOUBLE = "rkbbnnrq/pppppppp/8/8/8/8/PPPPPPPP/1RKNBBRQ w GBga - 0 1"
 BESIDE = Opening("4k3/8/8/8/8/8/8/5KR1 w G - 0 1", chess960=True)
 
 
-def book(folder: Path, text: str, name: str = "book.epd") -> Book:
+def book(folder, text, name="book.epd"):
     path = folder / name
     path.write_text(text)
     return Book(name=str(path), chess960=True)
@@ -161,7 +160,7 @@ VALUES = {"KQvK": (2, -2), "KRvK": (2, -2), "KPvK": (0, 0), "KBvK": (0, 0), "KNv
 TAKES = "8/8/8/8/5k2/8/3q4/K2Q4 w - - 0 1"
 
 
-def table(name: str, white: int, black: int) -> bytes:
+def table(name, white, black):
     """A table of the Syzygy format with one value for each side to move, as python-chess reads it.
 
     After the magic number: flags (two sides, pawns), for each file of a pawn or once the order and
@@ -178,7 +177,7 @@ def table(name: str, white: int, black: int) -> bytes:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     made = tmp_path / "syzygy"
     made.mkdir()
     for name, values in VALUES.items():
@@ -189,11 +188,11 @@ def folder(tmp_path: Path) -> Path:
 class Cursed:
     """A table in which every position is won, but not within fifty moves."""
 
-    def get_wdl(self, board: chess.Board) -> int:
+    def get_wdl(self, board):
         return 1
 
 
-def ruled(position: Position, rule: TablebaseRule | None, tables: object) -> Ending | None:
+def ruled(position, rule, tables):
     adjudication = Adjudication(draw=None, resign=None, syzygy=rule)
     return Adjudicator(adjudication, tables).ending(position, None)
 

@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Timer
@@ -28,8 +28,7 @@ from spsa.errors import EngineFault
 from spsa.uci import spawning
 from spsa.uci.engine import MATE, Limit, UciEngine
 from spsa.uci.process import StopSignal
-from spsa.uci.spawning import EngineLimits
-from worker.runner.pool import Job, JobDone, JobFailed, JobStopped, Pool
+from worker.runner.pool import JobDone, JobFailed, JobStopped, Pool
 
 START = b"position startpos"
 IN_TIME = Limit(b"go movetime 1\n", 20.0)
@@ -37,19 +36,17 @@ Starts = Callable[..., UciEngine]
 
 
 @pytest.fixture
-def stop_signal() -> Iterator[StopSignal]:
+def stop_signal():
     bell = StopSignal()
     yield bell
     bell.close()
 
 
 @pytest.fixture
-def start(tmp_path: Path, stop_signal: StopSignal) -> Iterator[Starts]:
+def start(tmp_path, stop_signal):
     started: list[UciEngine] = []
 
-    def begin(
-        options: dict[str, str] | None = None, limits: EngineLimits = PATIENT, **switches: object
-    ) -> UciEngine:
+    def begin(options=None, limits=PATIENT, **switches):
         path = engine(tmp_path, f"engine{len(started)}", **{"moves": "e2e4"} | switches)
         started.append(begun(spec(path, **options or {}), stop_signal, limits))
         return started[-1]
@@ -157,12 +154,12 @@ LONG = TimeControl(low=60.0, high=60.0)
 
 
 @pytest.fixture
-def pool() -> Iterator[Pool]:
+def pool():
     with Pool(1, PATIENT) as slots:
         yield slots
 
 
-def job(plus: Path, minus: Path, **over) -> Job:
+def job(plus, minus, **over):
     return job_of(spec(plus, **over.pop("options", {})), spec(minus, "minus"), **over)
 
 

@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -38,7 +37,7 @@ main()
 
 
 @pytest.fixture
-def loaded(database_url: str, tmp_path: Path) -> frozenset[str]:
+def loaded(database_url, tmp_path):
     """The modules of a worker at its end, after a batch."""
     with Store(database_url) as store:
         opened(store, tmp_path, NODES)
@@ -72,7 +71,7 @@ JOB: Any = SimpleNamespace(label="first it 1 batch 0", pairings=(None, None))
 BATCH = ActiveJob(JOB, 0.0, result=BatchResult(tally=Tally.of_pair(2, 1)))
 
 
-def worker(**over: Any) -> Worker:
+def worker(**over):
     usual = {"state": "playing", "played": NOTHING_PLAYED, "done": 0}
     return cast(Worker, SimpleNamespace(**usual | over))
 
