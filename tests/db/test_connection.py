@@ -26,7 +26,7 @@ import pytest
 import sqlalchemy as sa
 from asking import Store
 from builders import LEASE, new_worker, result_of, stage
-from console import environment, master, worker, write_project
+from console import FIXTURES, environment, master, worker, write_project
 from engines.faulty import wait_until
 from shell import Shell
 
@@ -292,20 +292,7 @@ RESTARTS = 30 if os.environ.get("SPSA_TEST_LONG") else 2
 SETTINGS = ("statement_timeout", "synchronous_commit", "TimeZone", "DateStyle", "search_path")
 
 
-_CONFIGURATION = """
-[databases]
-* = host=127.0.0.1 port={server}
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {port}
-unix_socket_dir =
-auth_type = trust
-auth_file = {users}
-pool_mode = transaction
-default_pool_size = {connections}
-max_client_conn = 200
-server_login_retry = 1
-"""
+_CONFIGURATION = (FIXTURES / "pgbouncer.ini").read_text()
 
 
 class Pooler:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from console import ROOT, call, environment, master, worker
+from console import FIXTURES, ROOT, call, environment, master, worker
 from golden import compare_cases
 from hypothesis import given
 from hypothesis import strategies as st
@@ -142,13 +142,6 @@ def certify(folder):
         subprocess.run(["sh", "-ec", script], cwd=folder, check=True, capture_output=True)
 
 
-HBA = """\
-local all all trust
-host all postgres 127.0.0.1/32 trust
-host all all 127.0.0.1/32 scram-sha-256
-"""
-
-
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory):
     found = binaries()
@@ -158,7 +151,7 @@ def secure(tmp_path_factory):
     certify(certificates)
     folder = Path(os.environ.get("XDG_RUNTIME_DIR", "/tmp")) / f"spsa-tls-{os.getpid()}"
     folder.mkdir(mode=0o700)
-    (folder / "hba.conf").write_text(HBA)
+    shutil.copy(FIXTURES / "hba.conf", folder)
     for name in ("server.key", "server.crt"):
         shutil.copy(certificates / name, folder / name)
         (folder / name).chmod(0o600)

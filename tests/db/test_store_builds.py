@@ -171,9 +171,6 @@ def test_what_is_published_has_limits(orders):
         orders.store.renew_build(build, 5)
     with pytest.raises(OutOfRange, match="lease_seconds is 0"):
         orders.store.claim_build("c", orders.worker("one"), 0)
-
-
-def test_a_worker_that_is_not_registered_is_told_so(orders):
     with pytest.raises(IllegalTransition, match="worker 99 is not registered"):
         orders.claim(RegisteredWorker(id=99, machine="one"))
 

@@ -185,15 +185,8 @@ def test_the_pasted_line_counts_games_on_the_page(sqlite_url, tmp_path):
 
 
 BARE = [
-    "bwrap",
-    "--die-with-parent",
-    "--unshare-pid",
-    "--proc",
-    "/proc",
-    "--dev",
-    "/dev",
-    "--tmpfs",
-    "/tmp",
+    *("bwrap", "--die-with-parent", "--unshare-pid"),
+    *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"),
 ]
 for there in ("/usr", "/bin", "/lib", "/lib64", "/etc/alternatives", "/etc/passwd"):
     BARE += ["--ro-bind-try", there, there]

@@ -81,7 +81,7 @@ def moved(run):
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_a_run_that_goes_on(tuner, reference):
+def test_ctrl_c_leaves_a_run_that_goes_on_and_can_be_validated(tuner, reference):
     master = tuner.master()
     tuner.wait_for_run()
     worker = tuner.worker("--max-batches", 12)  # of 16: the run does not end before the signals
@@ -93,11 +93,6 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tuner, reference):
     assert worker.ended() == 130 or tuner.words().count(": claimed, ") == 12, tuner.account()
     tuner.tune(workers=2)
     assert_same_as(reference, tuner)
-
-
-@pytest.mark.slow
-def test_validation_plays_tuned_against_start(reference):
-    tuner = reference[0]
     tuner.validate("--games", 6)
     row = tuner.ask_json("status")["validations"][-1]
     assert (row["games_played"], row["status"]) == (6, "complete")

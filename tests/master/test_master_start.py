@@ -52,16 +52,6 @@ def altered(store, statement, **values):
     shell.close()
 
 
-def test_a_run_has_the_rule_of_its_configuration(project, store):
-    first = prepared(project, store, iterations=99, in_flight=1, rule="").run
-    assert first.algorithm == "mixture"
-    store.release_master_lease(
-        store.acquire_master_lease(first.id, "a master that left it unbegun", 30)
-    )
-    other = prepared(project, store, iterations=99, in_flight=1, rule="a = 0.1")
-    assert other.run.algorithm == other.tuning.rule.name == "spsa"
-
-
 def test_a_book_with_faults_begins_no_run(project, store):
     (project / "b.epd").write_text("no position\n")
     write_project(project, CONFIG.replace("[games]", '[games]\nbook = "b.epd"', 1))
@@ -102,8 +92,15 @@ def test_a_run_that_somebody_else_has_created_meanwhile_goes_on(project, store, 
     assert prepared(project, store, iterations=9, in_flight=1, rule="").run.id == created.id
 
 
-def test_a_run_keeps_its_rule_and_says_what_the_file_has_now(project, store):
-    before = prepared(project, store, iterations=99, in_flight=1, rule="algorithm = 'spsa'")
+def test_a_run_has_the_rule_of_its_configuration_keeps_it_and_says_what_the_file_has_now(
+    project, store
+):
+    first = prepared(project, store, iterations=99, in_flight=1, rule="").run
+    assert first.algorithm == "mixture"
+    master = store.acquire_master_lease(first.id, "a master that left it unbegun", 30)
+    store.release_master_lease(master)
+    before = prepared(project, store, iterations=99, in_flight=1, rule="a = 0.1")
+    assert before.run.algorithm == before.tuning.rule.name == "spsa"
     opened(store, before)
     after = prepared(project, store, iterations=98, in_flight=2, rule="")
     assert after.run.algorithm == after.tuning.rule.name == "spsa"
@@ -253,32 +250,27 @@ def test_a_run_starts_where_another_one_was_and_is_replayed(project, store):
     assert check_run(store, store.run("next"), tuning_of(store.run("next"))) == []
 
 
-def test_a_run_that_has_begun_goes_on_whatever_its_origin(project, store):
-    tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=""))
-    begun = next_run(project, store)
-    opened(store, begun)
-    again = next_run(project, store, k=2, doubt=1)
-    assert again.run.theta == begun.run.theta
-    assert again.notes == ("run next has begun and goes on; --from is for a new run",)
-
-
-def test_a_new_run_is_told_the_steps_that_the_games_of_another_suggest(project, store):
-    tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=""))
-    parent = replace(store.run("small"), theta_better_step={"margin": 5.0, "depth": 2.0})
-    config = load_config(project / "config.toml", {})
-    found = prepare(config, store, "next", origin=Origin(run=parent, k=4, doubt=1.0))
-    step = found.tuning.space.active[0].step
-    assert found.notes[1:] == (
-        f"the games suggest other steps: margin 5 instead of {step:g}, depth 2 instead of 1",
-    )
-
-
-def test_a_run_may_start_after_any_result_of_another(project, store):
+def test_a_run_may_start_after_any_result_of_another_and_goes_on_whatever_its_origin(
+    project, store
+):
+    """And is told the steps that the games of the other suggest."""
     tuned(store, prepared(project, store, iterations=4, in_flight=1, rule=""))
     second = store.steps(store.run("small").id)[1].theta_after
     with pytest.raises(NothingToDo, match="run small has 4 results, so no theta of k=5"):
         next_run(project, store, k=5)
-    assert next_run(project, store, k=2).run.theta == second
+    begun = next_run(project, store, k=2)
+    assert begun.run.theta == second
+    opened(store, begun)
+    again = next_run(project, store, k=4, doubt=1)
+    assert again.run.theta == second
+    assert again.notes == ("run next has begun and goes on; --from is for a new run",)
+    parent = replace(store.run("small"), theta_better_step={"margin": 5.0, "depth": 2.0})
+    config, origin = load_config(project / "config.toml", {}), Origin(run=parent, k=4, doubt=1.0)
+    found = prepare(config, store, "third", origin=origin)
+    step = found.tuning.space.active[0].step
+    assert found.notes[1:] == (
+        f"the games suggest other steps: margin 5 instead of {step:g}, depth 2 instead of 1",
+    )
 
 
 def test_a_rule_without_knowledge_has_theta_from_its_origin_and_frozen_values_stay(project, store):

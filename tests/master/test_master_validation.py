@@ -63,25 +63,21 @@ def matches(tested):
     return tested.store.iterations(tested.run.id, purpose=Purpose.VALIDATE)
 
 
-def test_a_match_goes_from_open_to_complete_and_theta_rests(tested):
+def test_a_match_goes_from_open_to_complete_however_interrupted_and_theta_rests(tested):
     before = tested.now()
-    row = validated(tested)
-    assert (row.status, row.games_played, row.tally.games) == (IterationStatus.COMPLETE, 12, 12)
-    assert PlayedValues(row.plus_parameters, row.minus_parameters) == MATCH.sides
-    assert row.elo_diff is not None
-    now = tested.now()
-    assert (now.theta, now.applied, now.status) == (before.theta, 2, RunStatus.FINISHED)
-    assert len(matches(tested)) == 1
-
-
-def test_an_interrupted_match_goes_on(tested):
     assert validated(tested, one_move()) is None
     (opened,) = matches(tested)
     assert opened.status is IterationStatus.PENDING
     delivery = FixedDelivery()
     row = validated(tested, delivery=delivery)
-    assert (row.id, row.status) == (opened.id, IterationStatus.COMPLETE)
     assert delivery.prepared == []
+    assert (row.id, row.status) == (opened.id, IterationStatus.COMPLETE)
+    assert (row.games_played, row.tally.games) == (12, 12)
+    assert PlayedValues(row.plus_parameters, row.minus_parameters) == MATCH.sides
+    assert row.elo_diff is not None
+    now = tested.now()
+    assert (now.theta, now.applied, now.status) == (before.theta, 2, RunStatus.FINISHED)
+    assert len(matches(tested)) == 1
 
 
 @pytest.mark.slow
@@ -116,8 +112,12 @@ def test_a_match_that_cannot_be_played_is_given_up_loudly(tested):
     assert validated(tested).status is IterationStatus.COMPLETE
 
 
-def test_a_match_is_not_opened_for_a_paused_run(store):
+def test_no_match_is_opened_of_engines_that_cannot_be_built_or_of_a_paused_run(store):
     tested = RunUnderTest(store)
+    broken = FixedDelivery(trouble=BuildFailed("expected `;`"))
+    with pytest.raises(BuildFailed):
+        validated(tested, delivery=broken)
+    assert broken.cancelled
     store.pause(tested.name, "anna", "the machine is needed")
     delivery = FixedDelivery()
     with pytest.raises(NothingToDo, match="the machine is needed"):
@@ -163,21 +163,16 @@ def test_a_match_whose_run_is_stopped_says_so(store):
         validated(tested, FakeSleep(stop))
 
 
-@pytest.mark.slow
-def test_engines_that_cannot_be_built_open_nothing(tested):
-    delivery = FixedDelivery(trouble=BuildFailed("expected `;`"))
-    with pytest.raises(BuildFailed):
-        validated(tested, delivery=delivery)
-    assert delivery.cancelled
-    assert matches(tested) == []
-
-
 TEST = replace(MATCH, games=4000, asked=Compared(sprt=(50.0, 150.0)))
 """Made-up results are those of equal players, so it accepts 50."""
 
 
-def test_a_sequential_test_ends_when_it_is_decided(tested):
+def test_a_sequential_test_goes_on_when_it_was_interrupted_and_ends_when_it_is_decided(tested):
+    assert validated(tested, FakeSleep(lambda: play(tested.store), most=2), match=TEST) is None
+    (begun,) = tested.store.matches(tested.run.id)
     row = validated(tested, match=TEST)
+    assert row.match_number == begun.match_number
+    assert row.tally.games >= begun.tally.games > 0
     rounds = tested.store.iterations(tested.run.id, match=row.match_number)
     complete = [one for one in rounds if one.status is IterationStatus.COMPLETE]
     assert len(complete) > 1
@@ -189,15 +184,6 @@ def test_a_sequential_test_ends_when_it_is_decided(tested):
     assert row.tally.games < 400
     again = validated(tested, match=TEST)
     assert again.match_number > row.match_number, "a decided test is not asked again"
-
-
-def test_an_interrupted_test_goes_on_with_its_rounds(tested):
-    assert validated(tested, FakeSleep(lambda: play(tested.store), most=2), match=TEST) is None
-    (begun,) = tested.store.matches(tested.run.id)
-    delivery = FixedDelivery()
-    row = validated(tested, match=TEST, delivery=delivery)
-    assert row.match_number == begun.match_number
-    assert row.tally.games >= begun.tally.games > 0
 
 
 def test_a_test_stops_at_its_limit_undecided_and_goes_on_with_another_limit(tested):

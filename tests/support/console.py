@@ -20,15 +20,8 @@ from spsa.cli import cli
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures"
 OWN = (
-    "DATABASE_URL",
-    "SPSA_SERVER",
-    "SPSA_TOKEN",
-    "SPSA_CONFIG",
-    "SPSA_NOTIFY_URLS",
-    "SPSA_DEBUG",
-    "COLUMNS",
-    "NO_COLOR",
-    "FORCE_COLOR",
+    *("DATABASE_URL", "SPSA_SERVER", "SPSA_TOKEN", "SPSA_CONFIG", "SPSA_NOTIFY_URLS", "SPSA_DEBUG"),
+    *("COLUMNS", "NO_COLOR", "FORCE_COLOR"),
 )
 PATIENCE = 240.0
 """Seconds; what is not done by then on the slowest machine never will be."""

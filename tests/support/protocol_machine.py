@@ -170,10 +170,15 @@ class ProtocolMachine(RuleBasedStateMachine):
         """What a worker, a master, a person or the clock does."""
         if name not in OF_PEOPLE:
             return getattr(self, name)(pick, cut)
-        call, meant, of_run = OF_PEOPLE[name]
-        whose: Any = self.fleet.runs[pick % 2] if of_run else self._worker(pick).machine
-        do = lambda: call(self.store, whose.name)  # noqa: E731
-        return self.do(do, lambda: meant(self.fleet, whose), cut)
+        call, *words = OF_PEOPLE[name]
+        whose: Any = self.fleet.runs[pick % 2] if name in BECOMES else self._worker(pick).machine
+
+        def meant() -> Any:
+            if name in BECOMES:
+                return whose.become(*BECOMES[name])
+            return getattr(self.fleet, name)(whose)
+
+        return self.do(lambda: getattr(self.store, call)(whose.name, *words), meant, cut)
 
     @invariant()
     def the_database_is_the_model(self) -> None:
@@ -466,32 +471,23 @@ def _value(stored: Any) -> Any:
     return json.loads(stored) if isinstance(stored, str) else stored
 
 
-OF_PEOPLE: dict[str, tuple[Callable[..., Any], Callable[..., Any], bool]] = {
-    "pause": (
-        lambda db, run: db.pause(run, "me", "why"),
-        lambda _, run: run.become("paused", "running"),
-        True,
-    ),
-    "resume": (
-        lambda db, run: db.resume(run, "me"),
-        lambda _, run: run.become("running", "paused"),
-        True,
-    ),
-    "stop": (
-        lambda db, run: db.stop(run, "me", "why"),
-        lambda _, run: run.become("stopped", "running", "paused"),
-        True,
-    ),
-    "revoke": (lambda db, name: db.revoke_machine(name, "me"), Fleet.revoke, False),
-    "withdraw": (lambda db, name: db.withdraw_batches(name, "me"), Fleet.withdraw, False),
-    "set_aside": (lambda db, name: db.set_aside(name, "why", "me"), Fleet.set_aside, False),
-    "release_machine": (
-        lambda db, name: db.release_machine(name, "me"),
-        Fleet.release_machine,
-        False,
-    ),
+OF_PEOPLE: dict[str, tuple[str, ...]] = {
+    "pause": ("pause", "me", "why"),
+    "resume": ("resume", "me"),
+    "stop": ("stop", "me", "why"),
+    "revoke": ("revoke_machine", "me"),
+    "withdraw": ("withdraw_batches", "me"),
+    "set_aside": ("set_aside", "why", "me"),
+    "release_machine": ("release_machine", "me"),
 }
-"""What they call, what is meant, and whether it is about a run or else a machine."""
+"""What they call, with what besides the name of a run or a machine; the model's name of it."""
+
+BECOMES = {
+    "pause": ("paused", "running"),
+    "resume": ("running", "paused"),
+    "stop": ("stopped", "running", "paused"),
+}
+"""The status of a run after a call and those that it may have before."""
 
 OFTEN = ("claim", "report", "play", "play", "move", "move", "a_worker_sleeps_too_long", "resume")
 RARELY = (

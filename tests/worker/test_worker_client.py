@@ -7,6 +7,7 @@ import pytest
 from builders import LEASE, new_worker, result_of, stage, tally_of_seed
 from cutting import CutStore
 
+from spsa.core.scoring import Tally
 from spsa.errors import DatabaseUnreachable, TooManyRequests
 from spsa.protocol import BatchReport, ClaimRequest, HeldClaim, Measured
 from worker.batches.database_client import Backoff, DatabaseClient
@@ -64,7 +65,12 @@ def now(monkeypatch):
 
 
 @pytest.mark.parametrize("cut", ["before", "after"])
-def test_a_report_is_kept_until_the_database_responds(client, run, store, cut):
+def test_a_claim_and_a_report_whose_responses_are_lost_are_made_once(client, run, store, cut):
+    client.work_left()
+    client.renew([], Measured())
+    store.cut_next(cut)
+    with pytest.raises(DatabaseUnreachable):
+        client.claim()
     client.enqueue(played(claim := client.claim()))
     store.cut_next(cut)
     with pytest.raises(DatabaseUnreachable):
@@ -72,21 +78,11 @@ def test_a_report_is_kept_until_the_database_responds(client, run, store, cut):
     assert client.unreported == 1
     client.deliver()
     assert client.unreported == 0
-    assert batches(run)[0] == ("done", 1, tally_of_seed(claim.seed, claim.pairs))
+    assert (client.claim().seq, client.claim()) == (1, None)
+    counted = tally_of_seed(claim.seed, claim.pairs)
+    assert batches(run) == [("done", 1, counted), ("leased", 1, Tally())]
     (iteration,) = run.store.iterations(run.run.id)
     assert iteration.games_played == 4
-
-
-@pytest.mark.parametrize("cut", ["before", "after"])
-def test_a_claim_whose_response_is_lost_is_made_once(client, run, store, cut):
-    client.work_left()
-    client.renew([], Measured())
-    store.cut_next(cut)
-    with pytest.raises(DatabaseUnreachable):
-        client.claim()
-    assert (client.claim().seq, client.claim().seq) == (0, 1)
-    assert client.claim() is None
-    assert [attempt for _, attempt, _ in batches(run)] == [1, 1]
 
 
 def test_a_claim_id_that_was_used_up_is_given_up(client, run, store, monkeypatch):

@@ -85,25 +85,19 @@ def batches(sql):
     return sql("SELECT status, attempt, void_games, last_error FROM spsa_batch ORDER BY seq")
 
 
-def test_a_whole_iteration_is_played_counted_and_logged_in_a_line_a_batch(
+def test_an_iteration_is_played_counted_and_logged_in_a_line_a_batch_and_a_void_pair_again(
     staged, offer, tmp_path, sql, caplog
 ):
-    offer()
+    offer(minus={"fault": "crash", "at_ply": 3, "only_once": tmp_path / "marker"})
     logging.getLogger("worker").propagate = True
     with caplog.at_level("INFO", "worker"):
-        assert work(staged.store, tmp_path, max_batches=2) == 0
-    assert played(staged) == (8, PLUS_WINS_ALL, 0)
+        assert work(staged.store, tmp_path, size=1, max_batches=2) == 0
+    assert played(staged) == (8, PLUS_WINS_ALL, 1)
     ((moves, nodes),) = sql("SELECT sum(moves), sum(plus_nodes) FROM spsa_batch")
     assert (moves, nodes) == (4 * (7 + 4), 4 * (4 + 2) * NODES.low)
     assert "first it 1 batch 0: claimed, 2 pairs" in caplog.messages
-    assert "first it 1 batch 0: +4 -0 =0 [0 0 0 0 2]" in caplog.messages
-    assert any(re.fullmatch(r"slot [01]: \d+ nodes a second", m) for m in caplog.messages)
-
-
-def test_a_voided_pair_is_played_again_and_its_reason_reported(staged, offer, tmp_path, sql):
-    offer(minus={"fault": "crash", "at_ply": 3, "only_once": tmp_path / "marker"})
-    assert work(staged.store, tmp_path, size=1, max_batches=2) == 0
-    assert played(staged) == (8, PLUS_WINS_ALL, 1)
+    assert "first it 1 batch 1: +4 -0 =0 [0 0 0 0 2]" in caplog.messages
+    assert any(re.fullmatch(r"slot 0: \d+ nodes a second", m) for m in caplog.messages)
     ((voids,),) = sql("SELECT voids FROM spsa_batch WHERE seq = 0")
     assert "crash" in voids
 
@@ -468,11 +462,23 @@ def test_a_machine_outside_the_limits_is_told_and_not_served_and_not_blamed(
     assert json.loads(left_out) == {"first": True}
 
 
-def test_an_engine_that_counts_no_nodes_cannot_be_scaled(staged, gated, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"time_control": MOVETIME, "scale": Scale(target_nps=1)}, "does not say how many nodes"),
+        (
+            {"time_control": ONE_NODE, "engine_options": {"Threads": "3"}},
+            "= 3 needs as many slots, and there are 2",
+        ),
+    ],
+)
+def test_what_cannot_be_scaled_or_does_not_fit_a_machine_is_a_sentence(
+    settings, said, staged, gated, tmp_path, monkeypatch
+):
     monkeypatch.setattr(scaling.SearchReply, "nodes", 0)
-    gated(time_control=MOVETIME, scale=Scale(target_nps=1))
-    with pytest.raises(scaling.TuningError, match="does not say how many nodes"):
-        watched_work(staged.store, tmp_path, slots=1, max_batches=1)
+    gated(**settings)
+    with pytest.raises(scaling.TuningError, match=said):
+        watched_work(staged.store, tmp_path, slots=2, max_batches=1)
 
 
 def test_games_at_fixed_nodes_need_no_scale(staged, gated, tmp_path, sql, said):
@@ -487,9 +493,3 @@ def test_a_game_takes_a_slot_for_each_thread(staged, gated, tmp_path):
     gated(count=3, time_control=ONE_NODE, engine_options={"Threads": "2"})
     code, watching = watched_work(staged.store, tmp_path, slots=5, enough=2, max_batches=3)
     assert (code, watching.most) == (0, 2)
-
-
-def test_what_does_not_fit_a_machine_is_a_sentence(staged, gated, tmp_path):
-    gated(time_control=ONE_NODE, engine_options={"Threads": "3"})
-    with pytest.raises(scaling.TuningError, match="= 3 needs as many slots, and there are 2"):
-        watched_work(staged.store, tmp_path, slots=2, max_batches=1)

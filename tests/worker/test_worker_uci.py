@@ -163,15 +163,6 @@ def job(plus, minus, **over):
     return job_of(spec(plus, **over.pop("options", {})), spec(minus, "minus"), **over)
 
 
-def test_engines_are_started_once_and_told_of_every_new_game(pool, winner, loser, tmp_path):
-    for key in ("one", "two"):
-        pool.submit(job(winner, loser, key=key, pairs=2))
-        until_the_end(pool)
-    commands = (tmp_path / "winner.log").read_text().splitlines()
-    assert commands.count("uci") == 1
-    assert commands.count("ucinewgame") == 2 * 2 * 2
-
-
 def test_changed_options_are_sent_to_the_engine_that_runs(pool, tmp_path):
     declared = ["Margin type spin default 0 min 0 max 9", "Depth type spin default 0 min 0 max 9"]
     plus = engine(tmp_path, "plus", moves=WINNER, log=tmp_path / "log", option=declared)
@@ -188,14 +179,6 @@ def test_changed_options_are_sent_to_the_engine_that_runs(pool, tmp_path):
     ]
 
 
-def test_a_refused_option_is_void_and_not_tried_again(pool, winner, loser):
-    pool.submit(job(winner, loser, options={"Nonsense": "1"}, max_void=9))
-    void, end = until_the_end(pool)
-    assert void.fault.reason == "refused option"
-    assert isinstance(end, JobFailed)
-    assert "is void and would be void again: plus: refused option: " in end.reason
-
-
 def test_a_job_that_waits_can_be_stopped_and_the_next_one_plays(pool, winner, loser, tmp_path):
     hanging = engine(tmp_path, "hanging", moves=LOSER, fault="hang", at_ply=1)
     pool.submit(job(winner, hanging, key="first", time_control=LONG))
@@ -208,10 +191,16 @@ def test_a_job_that_waits_can_be_stopped_and_the_next_one_plays(pool, winner, lo
     assert until_the_end(pool)[-1] == JobDone("third")
 
 
-def test_a_defect_costs_a_job_and_not_the_slot(pool, winner, loser, monkeypatch):
-    broken = Mock(side_effect=ZeroDivisionError)
+def test_a_refused_option_or_a_defect_costs_a_job_and_not_the_slot(
+    pool, winner, loser, monkeypatch
+):
+    pool.submit(job(winner, loser, options={"Nonsense": "1"}, max_void=9))
+    void, end = until_the_end(pool)
+    assert void.fault.reason == "refused option"
+    assert isinstance(end, JobFailed)
+    assert "is void and would be void again: plus: refused option: " in end.reason
     with monkeypatch.context() as patch:
-        patch.setattr("worker.runner.pool.play_pair", broken)
+        patch.setattr("worker.runner.pool.play_pair", Mock(side_effect=ZeroDivisionError))
         pool.submit(job(winner, loser))
         (end,) = until_the_end(pool)
     assert isinstance(end, JobFailed)
@@ -230,11 +219,14 @@ def test_both_engines_are_started_before_either_is_waited_for(pool, tmp_path):
     assert not children()
 
 
-def test_warm_engines_are_the_ones_that_play_the_next_job(pool, winner, loser, tmp_path):
+def test_engines_are_started_once_and_told_of_every_new_game(pool, winner, loser, tmp_path):
+    """Also those that the next job has beforehand."""
     log = tmp_path / "next.log"
     following = engine(tmp_path, "next", moves=LOSER, log=log)
     for key, minus in (("first", loser), ("second", following)):
         pool.submit(job(winner, minus, key=key, pairs=2))
     for _ in range(2):
         until_the_end(pool)
+    commands = (tmp_path / "winner.log").read_text().splitlines()
+    assert (commands.count("uci"), commands.count("ucinewgame")) == (1, 2 * 2 * 2)
     assert log.read_text().split().count("uci") == 1
