@@ -108,6 +108,7 @@ def test_a_run_has_the_rule_of_its_configuration_keeps_it_and_says_what_the_file
         "config.toml: algorithm: the run has spsa, the files say mixture",
         "config.toml: iterations_in_flight: the run has 1, the files say 2",
         "config.toml: max_iterations: the run has 99, the files say 98",
+        "config.toml: rule.a: the run has 0.1, the files say none",
     )
 
 
