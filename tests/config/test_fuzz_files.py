@@ -5,11 +5,11 @@
 
 import json
 from math import isfinite
+from pathlib import Path
 
 import numpy as np
 import pytest
 from configuration_page import rows
-from console import CONFIG, PARAMS
 from fuzzing import NASTY, fuzz, made
 from hypothesis import given
 
@@ -25,43 +25,11 @@ from spsa.core.params import Space
 from spsa.db.url import parsed
 from spsa.errors import InvalidInput
 
-GAMES = 'batch_size = 2\nbook = "builtin"\nplies = 8\nmax_attempts = 3\n'
-FULL_CONFIG = (
-    CONFIG.replace("batch_size = 2\n", GAMES)
-    + """
-[adjudication]
-max_moves = 60
-draw = { move_number = 30, count = 8, score = 10 }
-resign = { count = 3, score = 500 }
-[validation]
-games = 20
-[delivery]
-kind = "build"
-"""
+FULL = Path(__file__).parents[1] / "fixtures" / "full"
+CONFIG, PARAMS, SOURCE = (
+    (FULL / name).read_text(encoding="utf-8")
+    for name in ("config.toml", "params.toml", "constants.rs")
 )
-PARAMS_OF = "[{}]\nvalue = {}\nmin = {}\nmax = {}\nstep = {}\n{}\n"
-KNOB = 'array = "DEPTHS"\nknob = "{}"'
-FULL_PARAMS = (
-    f'constraints = ["depth <= margin"]\n{PARAMS}'
-    + PARAMS_OF.format("rate", 0.5, 0.1, 2, 0.1, 'constant = "RATE"')
-    + PARAMS_OF.format("slope", 2, 0, 9, 1, KNOB.format("per_index"))
-    + PARAMS_OF.format("start", 2, 0, 9, 1, KNOB.format("base"))
-)
-SOURCE = """\
-pub const MARGIN: i32 = 200; // about it
-pub const DEPTH: u8 = 3;
-pub const RATE: f32 = 0.5;
-pub const SMALL: i8 = -5;
-static DEPTHS: [i32; 4] = [1, 2, 3, 4];
-pub const PAIR: (i32, f64) = (5, -1.5e3);
-pub const NAMES: &str = "a";
-pub const DERIVED: i32 = MARGIN * 2;
-mod m { pub const X: u64 = 0x1f32; }
-#[cfg(test)]
-mod tests { const MARGIN: i32 = 1; }
-type Score = i16;
-const S: Score = 1_000;
-"""
 
 
 def words(text):
@@ -131,8 +99,8 @@ def edited(chance, text, *, rust):
     return text
 
 
-CONFIGS = made(lambda chance: edited(chance, FULL_CONFIG, rust=False))
-SPACES = made(lambda chance: edited(chance, FULL_PARAMS, rust=False))
+CONFIGS = made(lambda chance: edited(chance, CONFIG, rust=False))
+SPACES = made(lambda chance: edited(chance, PARAMS, rust=False))
 SOURCES = made(lambda chance: edited(chance, SOURCE, rust=True).replace("\ud800", ""))
 
 
