@@ -29,29 +29,7 @@ FIXTURES = HERE.parent / "fixtures" / "rust"
 BUILD = '[build]\nsource_path = "engine"\n'
 KEYS = "value = 200\nmin = 50\nmax = 400\nstep = 20\n"
 TABLE = f"[margin]\n{KEYS}"
-TEXT = """\
-# my tune
-constraints = ["depth < margin"]
-
-[margin]   # the big one
-value = 200       # here
-min   = 50
-max   = 400
-step  = 20
-
-[depth]
-value = 3.25
-min = 1
-max = 6
-step = 1
-
-[frozen]
-value = 0.123456789
-min = 0.0
-max = 1
-step = 0.1
-active = false
-"""
+TEXT = (HERE.parent / "fixtures" / "commented.toml").read_text(encoding="utf-8")
 
 
 @pytest.fixture
