@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import score_of_elo
-from outcomes import START, N, generator, outcome, problem, tallies, walked
+from outcomes import START, N, generator, outcome, problem, tallies, told, walked
 
 from spsa.algorithms import create
 from spsa.algorithms.bspsa import Bspsa
@@ -19,20 +19,13 @@ DISTANCE = np.array([1.0, 0.5, 2.0, 3.0, 0.25])
 PRIOR: dict[str, Any] = {"sigma": SIGMA, "distance": DISTANCE, "tau": 0.6, "c_end": 1.5}
 
 
-def told(kind=Bspsas, prior=PRIOR, start=START):
+def filter_of(kind=Bspsas, prior=PRIOR, start=START):
     return kind(problem=problem(start, reach=50.0), **prior)
-
-
-def after(rule, *outcomes):
-    state = rule.start()
-    for one in outcomes:
-        state, _ = rule.tell(state, one)
-    return state
 
 
 def test_bspsa_moves_as_by_14_to_16():
     """The precision of the paper, and its system of equations, beside the covariance."""
-    rule, theta = told(Bspsa), START
+    rule, theta = filter_of(Bspsa), START
     precision = np.diag(1 / DISTANCE**2)
     state, rng = rule.start(), generator()
     for k, w in enumerate((2, -1, 0, 1, 1, -2), start=1):
@@ -48,7 +41,7 @@ def test_bspsa_moves_as_by_14_to_16():
 
 
 def test_bspsas_moves_as_by_9_without_its_sum_and_10():
-    rule, s2, theta = told(), DISTANCE**2, START
+    rule, s2, theta = filter_of(), DISTANCE**2, START
     state, rng = rule.start(), generator()
     assert (rule.belief(state).mean == START).all()
     for k, w in enumerate((2, -1, 0, 1), start=1):
@@ -63,14 +56,14 @@ def test_bspsas_moves_as_by_9_without_its_sum_and_10():
 
 def test_the_perturbation_decays_to_c_end_as_by_17():
     for k, wanted in ((200, 1.5), (50, 1.5 * 4**0.101), (1, 1.5 * 200**0.101)):
-        asked = told().ask(told().start(), k, generator())
+        asked = filter_of().ask(filter_of().start(), k, generator())
         assert np.abs(asked.offset) == pytest.approx(wanted)
         assert asked.c_k == pytest.approx(wanted)
 
 
 def test_late_results_say_the_same_in_any_order():
     """Against one regression over all results, each about the centre it was played at."""
-    rule = told(Bspsa)
+    rule = filter_of(Bspsa)
     asked = [rule.ask(rule.start(), k, generator(k)) for k in (1, 2, 3)]
     centres = START + np.array([[0.0] * N, [0.5] * N, [-1.0, 0.0, 1.0, 2.0, 0.25]])
     outcomes = [
@@ -87,13 +80,13 @@ def test_late_results_say_the_same_in_any_order():
         seen = seen + A * (one.result + one.pairs * np.sum(A * one.centre)) / 0.6**2
     wanted = np.linalg.solve(precision, seen)
     for order in permutations(outcomes):
-        state = after(rule, *order)
+        state = told(rule, *order)
         assert state.mean == pytest.approx(wanted)
         assert state.covariance == pytest.approx(np.linalg.inv(precision))
 
 
 def test_the_covariance_stays_symmetric_to_the_bit_and_positive():
-    covariance = walked(told(Bspsa), tallies(seed=6, count=200)).covariance
+    covariance = walked(filter_of(Bspsa), tallies(seed=6, count=200)).covariance
     assert covariance.tobytes() == covariance.T.copy().tobytes()
     assert np.linalg.eigvalsh(covariance).min() > 0
 
@@ -102,7 +95,7 @@ def test_the_covariance_stays_symmetric_to_the_bit_and_positive():
 def test_shifting_all_values_by_10000_changes_nothing(kind):
     """It would if (9) kept its sum over theta_j."""
     results = tallies(seed=3, count=30, pairs=2)
-    here = told(kind)
+    here = filter_of(kind)
     lower, upper = here.problem.lower + 10_000, here.problem.upper + 10_000
     moved = replace(here.problem, start=START + 10_000, lower=lower, upper=upper)
     there = replace(here, problem=moved)
@@ -112,20 +105,20 @@ def test_shifting_all_values_by_10000_changes_nothing(kind):
 
 
 def test_pairs_played_together_say_what_they_say_one_by_one():
-    rule = told(prior={"sigma": 7.0, "distance": 1.5, "tau": 0.6}, start=np.array([2.0]))
+    rule = filter_of(prior={"sigma": 7.0, "distance": 1.5, "tau": 0.6}, start=np.array([2.0]))
     asked = rule.ask(rule.start(), 1, generator())
-    together = after(rule, outcome(asked, (1, 2, 3, 4, 5)))
+    together = told(rule, outcome(asked, (1, 2, 3, 4, 5)))
     pairs = np.repeat(np.eye(5), [1, 2, 3, 4, 5], axis=0)
-    alone = after(rule, *(outcome(asked, pair) for pair in pairs))
+    alone = told(rule, *(outcome(asked, pair) for pair in pairs))
     assert alone.covariance == pytest.approx(together.covariance)
     assert alone.mean == pytest.approx(together.mean)
 
 
 def test_the_innovation_is_what_the_mean_did_not_predict_where_it_was_played():
-    rule = told()
+    rule = filter_of()
     first, second = (rule.ask(rule.start(), k, generator(k)) for k in (1, 2))
     assert rule.seen(rule.start(), outcome(first, (3, 9, 20, 11, 7)))[2].tolist() == [10]
-    state = after(rule, outcome(first, (0, 0, 20, 20, 10), k=1))
+    state = told(rule, outcome(first, (0, 0, 20, 20, 10), k=1))
     aside = START + np.array([0.0, 0.5, 0.0, -0.5, 0.0])
     foreseen = np.sum(50 * 2 * second.offset / SIGMA**2 * (state.mean - aside))
     seen = rule.seen(state, outcome(second, (0, 0, 20, 20, 10), k=2, centre=aside))
@@ -137,12 +130,12 @@ def test_tau_is_learned_from_the_games_unless_it_is_told():
     """As many decisive pairs as 50 of variance 0.8 and these together make it."""
     rule = Bspsas(problem=problem(), sigma=7.0, distance=1.0)
     asked = rule.ask(rule.start(), 1, generator())
-    state = after(rule, outcome(asked, (50, 0, 50, 0, 50)))
+    state = told(rule, outcome(asked, (50, 0, 50, 0, 50)))
     noise = rule.seen(state, outcome(asked, (0, 0, 0, 1, 0)))[1]
     assert noise == pytest.approx([(40 + 400) / (50 + 150)])
-    assert told().seen(told().start(), outcome(asked, (0, 0, 3, 1, 0)))[1] == pytest.approx(
-        4 * 0.36
-    )
+    assert filter_of().seen(filter_of().start(), outcome(asked, (0, 0, 3, 1, 0)))[
+        1
+    ] == pytest.approx(4 * 0.36)
 
 
 def test_sigma_follows_from_the_elo_that_a_step_loses_unless_it_is_told():
@@ -161,7 +154,7 @@ def test_with_the_truth_told_theta_comes_as_close_as_was_believed():
     rng, h, s = generator(11), 1.0, 0.8
     start = np.zeros((200, N))
     engine = Quadratic(optimum=rng.normal(0, s, start.shape), curvature=np.full(N, h))
-    rule = told(prior={"sigma": sigma_of(h), "distance": s}, start=start)
+    rule = filter_of(prior={"sigma": sigma_of(h), "distance": s}, start=start)
     played = SimulatedRun(problem=rule.problem, engine=engine, games=SimulatedGames(draw_rate=0.6))
     belief = rule.belief(final(played, rule, rng))
     assert belief.deviation is not None

@@ -9,7 +9,7 @@ import pytest
 from builders import parameter
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from outcomes import START, N, generator, outcome, problem, tallies, walked
+from outcomes import START, N, generator, outcome, problem, tallies, told, walked
 
 from spsa.algorithms import algorithms, create, rule_entry
 from spsa.algorithms.rule import WalkState
@@ -38,8 +38,7 @@ def rule(variant, chosen=None):
 
 def after_one(of, pentanomial, difference=None, k=1):
     asked = of.ask(of.start(), k, generator())
-    state, _ = of.tell(of.start(), outcome(asked, pentanomial, difference=difference, k=k))
-    return state
+    return told(of, outcome(asked, pentanomial, difference=difference, k=k))
 
 
 def bits(state):
@@ -131,8 +130,7 @@ def test_the_difference_that_was_played_counts_and_not_the_one_asked_for(variant
     steps = []
     for seed in (1, 2, 3):
         asked = one.ask(one.start(), 1, generator(seed))
-        state, _ = one.tell(one.start(), outcome(asked, BETTER, difference=played))
-        steps.append(one.theta(state).tolist())
+        steps.append(one.theta(told(one, outcome(asked, BETTER, difference=played))).tolist())
     assert steps[0] == steps[1] == steps[2]
 
 
@@ -206,9 +204,8 @@ def test_a_late_result_moves_the_theta_of_now_by_its_own_step(variant):
     one = rule(variant)
     first, second = (one.ask(one.start(), k, generator(k)) for k in (1, 2))
     results = outcome(first, BETTER, k=1), outcome(second, (5, 9, 20, 8, 3), k=2)
-    alone = [one.theta(one.tell(one.start(), result)[0]) - START for result in results]
-    both = one.tell(one.tell(one.start(), results[0])[0], results[1])[0]
-    assert one.theta(both) == pytest.approx(START + alone[0] + alone[1])
+    alone = [one.theta(told(one, result)) - START for result in results]
+    assert one.theta(told(one, *results)) == pytest.approx(START + alone[0] + alone[1])
 
 
 @every_rule
@@ -239,9 +236,8 @@ def test_theta_climbs(variant, integral):
         plus, minus = proposal.played.plus, proposal.played.minus
         wins = (plus["x"] > minus["x"]) - (plus["y"] > minus["y"])
         tally = better if wins > 0 else -better if wins < 0 else Tally(pentanomial=(0, 9, 32, 9, 0))
-        games = PlayedGames(
-            k=k, a_k=proposal.a_k, c_k=proposal.c_k, played=proposal.played, tally=tally
-        )
+        facts = {"a_k": proposal.a_k, "c_k": proposal.c_k, "played": proposal.played}
+        games = PlayedGames(k=k, tally=tally, **facts)
         answer = tuned.update(state, theta, games)
         state, theta = answer.state, dict(answer.theta)
     assert theta["x"] > 3 > theta["y"]

@@ -5,7 +5,7 @@ from math import log
 
 import numpy as np
 import pytest
-from outcomes import generator, problem
+from outcomes import generator, problem, told
 
 from spsa.algorithms import Outcome, create
 from spsa.algorithms.state import Carry
@@ -36,13 +36,6 @@ def played(centre, difference, pentanomial):
         a_k=1.0,
         c_k=1.0,
     )
-
-
-def told(of, *outcomes):
-    state = of.start()
-    for one in outcomes:
-        state, _ = of.tell(state, one)
-    return state
 
 
 def weights(state):
@@ -280,11 +273,11 @@ def test_a_step_that_is_five_times_too_large_is_told_after_many_pairs_and_no_oth
     """6 runs; a step of the first parameter costs 50 Elo, one of the others 2."""
     start, factor = np.zeros((6, 8)), np.array([5.0, *[1.0] * 7])
     engine = Quadratic(optimum=1.5 / factor + start, curvature=2.0 * factor**2)
-    for iterations, told in ((75, False), (400, True)):
+    for iterations, is_told in ((75, False), (400, True)):
         of = rule(problem(start, iterations=iterations, pairs=75))
         run = SimulatedRun(problem=of.problem, engine=engine, games=SimulatedGames(0.6))
         found = of.belief(final(run, of, np.random.default_rng(3))).too_large
-        assert ((found[:, 0] > 2.0) == told).all()
+        assert ((found[:, 0] > 2.0) == is_told).all()
         assert (found[:, 1:] == 1.0).all()
 
 

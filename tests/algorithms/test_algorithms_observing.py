@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from outcomes import START, generator, outcome, problem, tallies
+from outcomes import START, generator, outcome, problem, tallies, told
 
 from spsa.algorithms import algorithms, create
 from spsa.algorithms.tuning import Average, observed
@@ -29,12 +29,6 @@ def results(rule, count, seed=1):
         found.append(outcome(rule.ask(state, k, rng), tally, k=k))
         state, _ = rule.tell(state, found[-1])
     return found
-
-
-def told(rule, state, seen):
-    for one in seen:
-        state, _ = rule.tell(state, one)
-    return state
 
 
 @settings(deadline=None)
@@ -67,7 +61,7 @@ def test_a_rule_does_not_notice_and_a_state_survives_a_database_to_the_bit(name)
         first, second = (r.ask(s, one.k, generator(7)) for r, s in pair)
         assert first.offset.tobytes() == second.offset.tobytes()
         assert first.centre.tobytes() == second.centre.tobytes()
-    assert rule.dump(state) == rule.dump(told(rule, rule.start(), results(rule, 12)))
+    assert rule.dump(state) == rule.dump(told(rule, *results(rule, 12)))
 
 
 def test_only_rules_without_a_belief_have_a_witness():
@@ -77,10 +71,8 @@ def test_only_rules_without_a_belief_have_a_witness():
 
 def test_a_witness_learns_what_it_would_have_learnt_by_itself():
     rule, filters = watched("spsa"), create("mixture", {}, PROBLEM)
-    seen, state = results(rule, 15), filters.start()
-    for one in seen:
-        state, _ = filters.tell(state, one)
-    supported, belief = rule.supported(told(rule, rule.start(), seen)), filters.belief(state)
+    seen = results(rule, 15)
+    supported, belief = rule.supported(told(rule, *seen)), filters.belief(told(filters, *seen))
     assert supported is not None and belief is not None
     assert supported.mean.tobytes() == belief.mean.tobytes()
 

@@ -128,25 +128,19 @@ def test_a_start_at_a_bound_that_steps_do_not_hit_is_at_the_bound():
 
 
 @unhurried
-@given(seeds)
-def test_signs_are_those_of_what_is_played(seed):
-    for proposal, theta, answer in walked(tuned(seed=seed), [Tally()] * 5):
-        assert list(proposal.signs) == list(answer.gradient) == ACTIVE
-        assert (answer.theta["still"], answer.delta["still"]) == (7, 0.0)
-        assert proposal.base == theta
-        for name, sign in proposal.signs.items():
-            assert sign in (-1, 1)
-            assert np.sign(proposal.played.plus[name] - proposal.played.minus[name]) == sign
-
-
-@unhurried
 @given(seeds, st.integers(1, 50))
-def test_theta_goes_to_the_side_that_won(seed, k):
+def test_signs_are_those_of_what_is_played_and_theta_goes_to_the_side_that_won(seed, k):
     rules = tuned(seed=seed)
     theta, state = rules.start()
     proposal = rules.propose(state, theta, k)
-    for tally, sign in ((ALL_WON, 1), (ALL_LOST, -1)):
+    plus, minus = proposal.played.plus, proposal.played.minus
+    signs = {name: np.sign(plus[name] - minus[name]) for name in ACTIVE}
+    assert (proposal.signs, proposal.base) == (signs, theta)
+    assert list(proposal.signs) == ACTIVE and 0 not in signs.values()
+    for tally, sign in ((ALL_WON, 1), (ALL_LOST, -1), (Tally(), 0)):
         answer = rules.update(state, theta, games_of(proposal, tally))
+        assert list(answer.gradient) == ACTIVE
+        assert (answer.theta["still"], answer.delta["still"]) == (7, 0.0)
         for p in SPACE.active:
             towards = sign * proposal.signs[p.name]
             at_the_end = theta[p.name] == (p.maximum if towards > 0 else p.minimum)

@@ -49,6 +49,14 @@ def outcome(
     )
 
 
+def told(rule: Rule, *outcomes: Outcome) -> State:
+    """The state after these outcomes."""
+    state = rule.start()
+    for one in outcomes:
+        state, _ = rule.tell(state, one)
+    return state
+
+
 def tallies(seed: int, count: int, shape: tuple[int, ...] = (), pairs: int = 50) -> Vector:
     """So many random pentanomials, shape (count, *shape, 5)."""
     rng = generator(seed)
