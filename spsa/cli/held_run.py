@@ -283,8 +283,9 @@ def play_match(held: HeldRun, run: Run, match: ValidationMatch) -> Iteration | N
     delivery = plus.delivery
     if match.minus is not None:
         delivery = MatchDelivery(plus=delivery, minus=match.minus)
+    usual = (run.builds or Builds()).usual
     with Progress(held.console, held.store, run) as shown:
-        row = validate(held.store, held.master_lease, delivery, match, shown, held.stopping)
+        row = validate(held.store, held.master_lease, delivery, match, shown, held.stopping, usual)
     if row is None:
         echo(f"the validation is not complete: {LEFT_ADVICE.format(run.name)}", err=True)
     return row

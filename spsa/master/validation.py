@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import floor
 
+from spsa.core import Builds
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Sprt, Tally, sprt
@@ -112,6 +113,7 @@ def validate(
     match: ValidationMatch,
     watcher: Watcher,
     stopping: threading.Event,
+    usual_build: float | None = None,
 ) -> Iteration | None:
     """Play the match, or go on with the same one that was left; its sums when it is complete.
 
@@ -125,7 +127,7 @@ def validate(
             other counts than its batches.
     """
     session = MasterSession(store, master_lease, stopping)
-    with BuildThreads(delivery) as build_threads:
+    with BuildThreads(delivery, usual_build) as build_threads:
         return _Validation(session, build_threads, match, watcher).play()
 
 
@@ -142,7 +144,7 @@ class _Validation:
     def play(self) -> Iteration | None:
         while not self.session.stopping.is_set():
             with self.session.surviving_outages():
-                view = self.session.view()
+                view = self.session.view(self.build_threads.builds() or Builds())
                 self.watcher.saw(view)
                 if self.number is None:  # before its round is closed
                     self.number = self._begun(view)

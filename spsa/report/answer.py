@@ -10,7 +10,7 @@ from spsa.text import plural
 
 LOOK = "look"
 MAX_MOVED = 3
-_UNMEASURED = "not measured: `spsa-master validate` plays the tuned values against the start"
+_TO_MEASURE = "`spsa-master validate` plays the tuned values against the start"
 
 
 def measured_by(status: Status) -> str:
@@ -19,7 +19,7 @@ def measured_by(status: Status) -> str:
     if curve is not None:
         return f"{status.measured.over} (95%), all matches to result {curve.ks[-1]:,}"
     if match is None:
-        return _UNMEASURED
+        return _TO_MEASURE
     games = plural(match.tally.games, "game")
     went_on = match.theta and not match.measured  # final after 30 results
     which = f"theta {match.theta}" if went_on else f"{match.theta or 'tuned'} theta"
@@ -66,8 +66,8 @@ def answer_lines(status: Status) -> Iterator[str]:
         look = _to_look_at(status)
         yield pace(status) or (str(look) if look else "nothing is played now")
         return
-    is_measured = status.measured.elo is not None
-    yield f"measured: {status.measured} {measured_by(status)}" if is_measured else _UNMEASURED
+    is_measured, how = status.measured.elo is not None, measured_by(status)
+    yield f"measured: {status.measured} {how}" if is_measured else f"{status.measured}: {how}"
     yield f"verdict: {'; '.join(judged(status))}"
     if now := pace(status):
         yield now
@@ -132,7 +132,8 @@ def pace(status: Status) -> str:
     if status.is_over or any(alarm.kind in STANDSTILL for alarm in status.alarms):
         return ""
     left, rate = duration(status.seconds_left) or "not known yet", 3600 * status.games_per_second
-    return f"left: {left}, at {rate:,.0f} games an hour; {players(status)}"
+    told = f", at {rate:,.0f} games an hour" if rate >= 1 else ""
+    return f"left: {left}{told}; {players(status)}"
 
 
 def alarm_lines(status: Status) -> Iterator[str]:

@@ -14,6 +14,7 @@ from cutting import CutStore
 from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest, Watched, settings
 
 from spsa.builds.artifacts import BuiltEngine
+from spsa.core import Builds
 from spsa.core.game_settings import MinusSettings
 from spsa.core.params import PlayedValues
 from spsa.core.scoring import Tally
@@ -64,6 +65,8 @@ def matches(tested):
 
 
 def test_a_match_goes_from_open_to_complete_however_interrupted_and_theta_rests(tested):
+    lease = tested.store.acquire_master_lease(tested.run.id, "m", 1000)
+    tested.store.tick(lease, 1000, Builds(iterations=(3,), seconds=36.0))  # and was stopped
     before = tested.now()
     assert validated(tested, one_move()) is None
     (opened,) = matches(tested)
@@ -77,7 +80,7 @@ def test_a_match_goes_from_open_to_complete_however_interrupted_and_theta_rests(
     assert row.elo_diff is not None
     now = tested.now()
     assert (now.theta, now.applied, now.status) == (before.theta, 2, RunStatus.FINISHED)
-    assert len(matches(tested)) == 1
+    assert len(matches(tested)) == 1 and now.builds == Builds()
 
 
 @pytest.mark.slow

@@ -28,12 +28,18 @@ function axis(given) {
   };
 }
 
+// Without a mouse the buttons are always shown, so the legend is below them and the plot.
 function layout(given) {
+  const touch = matchMedia("(hover: none)").matches;
   return {
-    height: 360, margin: { l: 50, r: 10, t: 40, b: 45 }, hovermode: "closest",
+    height: 360, margin: { l: 50, r: 10, t: touch ? 50 : 40, b: 45 }, hovermode: "closest",
     paper_bgcolor: "transparent", plot_bgcolor: "transparent",
     font: { color: colour("--text"), family: "system-ui, sans-serif", size: 13 },
-    legend: { orientation: "h", y: 1, yanchor: "bottom", font: { size: 12 } },
+    modebar: { bgcolor: colour("--panel"), color: colour("--faint"), activecolor: colour("--text") },
+    legend: {
+      orientation: "h", yref: touch ? "container" : "paper", y: touch ? 0 : 1, yanchor: "bottom",
+      font: { size: 12 },
+    },
     ...given, xaxis: axis(given.xaxis), yaxis: axis(given.yaxis),
   };
 }
