@@ -102,6 +102,8 @@ def read_source(source: Path) -> EngineFiles:
             command, binary = _command(source, [*texts, *unread])
             build: Table = {"command": command, "binary": binary}
             return EngineFiles(source, build, texts, unread, _switches(source))
+        inner = [*source.glob("*/Cargo.toml")]
+        source = inner[0].parent if len(inner) == 1 else source
     package, workspace = _package(source), workspace_of(source.resolve())
     root, build = workspace or source, {"package": package} if workspace and package else {}
     texts, unread = _read(root, _files(root, (".rs",), _FOREIGN))
@@ -187,9 +189,10 @@ def _command(root: Path, sources: Sequence[str]) -> tuple[tuple[str, ...], str]:
 
 
 def makefile(folder: Path) -> str | None:
-    """The text of the Makefile that make takes in a folder."""
+    """The text of the Makefile that make takes in a folder, if CMake has not left it there."""
     texts = (_text(folder / name) for name in ("GNUmakefile", "makefile", "Makefile"))
-    return next((text for text in texts if text is not None), None)
+    own = (text for text in texts if text is not None and "CMAKE generated file" not in text)
+    return next(own, None)
 
 
 def _made_by(makefile: str) -> str:

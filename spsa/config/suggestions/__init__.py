@@ -32,7 +32,7 @@ _MAX_NUMBER = 1e14  # what is larger cannot be counted in steps
 _MAX_IN_FUNCTIONS = 500
 """Numbers inside functions that are listed, of all files together."""
 _FEW = 0.1
-"""Of all numbers; where so few have a range of their author, the others may be tuned as well."""
+"""Of the numbers of a file; where so few have ranges, their author tunes the others as well."""
 _LONGEST = 80
 """Characters of a line of source that are shown."""
 
@@ -89,7 +89,8 @@ def select(texts: Mapping[str, str]) -> Selection:
     told = against.told_by(files.values())
     makers = makers_of(one for file in files.values() for one in file.constants)
     found = {path: [*_of_file(file, told, makers)] for path, file in files.items()}
-    ranged = [one.declared for each in found.values() for _, one in each if not one.reason]
+    own = (each for each in found.values() if any(one.declared for _, one in each))
+    ranged = [one.declared for each in own for _, one in each if not one.reason]
     if sum(ranged) > max(2, _FEW * len(ranged)):
         found = {path: [*map(_after_declared, each)] for path, each in found.items()}
     active = {path: sum(not one.reason for _, one in each) for path, each in found.items()}
@@ -117,8 +118,6 @@ def _of_file(file: SourceFile, told: against.Told, makers: set[str]) -> Iterator
     """All the numbers of a file."""
     rank, numbered = against.rank_of_file(file.name), _numbered(file)
     for one in file.constants:
-        alone = one.single.number if isinstance(one.single, Element) else None
-        is_member = one.scope or not against.is_clear(one)
         are_signs = not one.single and all(abs(e.number) in (0, 1) for e in one.numbers())
         always = (
             against.NOT_BUILT if file.name in told.not_built else "",
@@ -128,7 +127,7 @@ def _of_file(file: SourceFile, told: against.Told, makers: set[str]) -> Iterator
         guessed = (
             against.NUMBERED if id(one) in numbered else "",
             *told.against(one.name),
-            against.STATE if alone == -1 and is_member and one.kind is Kind.VARIABLE else "",
+            against.to_alone(one, told.kinds),
             against.SIGNS if are_signs else "",
             against.to_name(_name(one)),
             against.to_scope(one.scope),

@@ -90,17 +90,17 @@ _OF_SCOPE = (
 _OF_NAME = (
     _Rule(
         _SIZE,
-        whole=r"(MAX|MIN)(IMUM)?|MAXMOBILITY|DEPTH_LIMIT|ONE_HUNDRED|DEFAULT_(\w+_)?DEPTH|MIN_DEPTH"
+        whole=r"(MAX|MIN)(IMUM)?|MAXMOBILITY|DEPTH_(LIMIT|MAX)|ONE_HUNDRED|DEFAULT_(\w+_)?DEPTH|MIN_DEPTH"
         r"|(SEARCH|START|TARGET)_DEPTH|(MAX|MIN|LOWEST|HIGHEST)_ELO|(MAX|MIN)_ELEMENTS"
         r"|(\w+_)?MATE_(BOUND|MARGIN|THRESHOLD)|(MAX|MIN)_(ALPHA|BETA|EVAL|SCORE)|SIZE_\w+|MAX_(\w+_)?(DEPTH|EVAL(UATION)?"
-        r"|EXTENSIONS?|GAME|HASH|LEVEL|MATERIAL|MOBILITY|MOVES(_\w+)?|QUIESCE\w*|SCORE|VALUE"
+        r"|EXTENSIONS?|GAME|HASH|ITERATIONS|LEVEL|MATERIAL|MOBILITY|MOVES(_\w+)?|QUIESCE\w*|SCORE|VALUE"
         r"|WINDOW)",
         unless=r"FUTILITY|FP|IIR|LM[PR]|NMP|PROBCUT|PRUN(E|ING)|RAZOR(ING)?|RFP|SEE|SINGULAR",
     ),
     _Rule(
         _SIZE,
-        whole=r"(\w+_)?KING(_MG|_EG)?_(VAL(UE)?|SCORE|MATERIAL)"  # it is never captured
-        r"|(\w+_)?(VAL(UE)?|SEE|MATERIAL)_KING"
+        whole=r"(\w+_)?KING(_MG|_EG)?_(VAL(UE)?|SCORE|MATERIAL|WORTH)"  # it is never captured
+        r"|(\w+_)?(VAL(UE)?|SEE|MATERIAL|WEIGHT)_KING"
         r"|((PIECE|COLOR|SQUARE)_)?EMPTY|((NO|NULL|NONE|NORMAL)_)?MOVE|(DOUBLE_)?PUSH|CAPTURE"
         r"|CASTLING|PROMOTION(_[NBRQ])?|EN_?PASSANT|QUIET|ONE"
         r"|[PNBRQK]X(_[PNBRQK])?|(VICTIM|ATTACKER|AGGRESSOR)_(VALUE|SCORE)S?|COLOU?R|OFFSET_\w+|TUNABLE_(START|END)"
@@ -119,7 +119,7 @@ _OF_NAME = (
         r"|INDENT|LAMBDA|LEARNING|LR|MOMENTUM|MULTIPV|NOLIMIT|RANDOM|STRIDES?|SYZYGY|UNKNOWN|INF|INFINITY|INFINITE|INPUTS?|INVALID"
         r"|CURRMOVE|FREQUENCY|INTERVAL|REFRESH|WRAPPING|(MVV)?LVA|VERBOSE"
         r"|KEYS?|LAYERS?|LEN|LENGTH|LOGIT|LOST|MASKS?|ME(GA|BI)BYTES?|[KMG]I?B|NONE|NORMALI[SZ]\w+|NUM"
-        r"|NUMBER|OUTPUTS?|PADDING|PORT|QA|QB|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFTS?|INDEXES|INDICES|DSTS?|SKIP|STACK|THREADS?"
+        r"|NUMBER|OUTPUTS?|PADDING|PORT|QA|QB|L\d+Q|QUANTI[SZ]\w+|RIGHTS|SEED|SLOTS|TOLERANCE|\w*SHIFTS?|INDEXES|INDICES|DSTS?|SKIP|STACK|THREADS?"
         r"|TRACE|TUNING|TYPES|UNROLL|UNDEFINED|UNSEARCHED|UNITS?|VERSION|WON|WIN|ZOBRIST",
     ),
     _Rule(
@@ -261,6 +261,7 @@ class Told(NamedTuple):
     """
 
     names: Mapping[str, set[str]]
+    kinds: set[str]
     unused: set[str]
     not_built: set[str]
     left_out: set[tuple[str, bool | None]]
@@ -278,18 +279,13 @@ def told_by(files: Collection[SourceFile]) -> Told:
     pasted = {one for one in macros if any(n != one and n.endswith(one) for n in names)}
     unused = {name for name in own - pasted if names[name] == 1}
     told = Counter(switch(file, e) for file, one in constants for e in one.numbers() if e.beside)
-    small = {
-        one.name
-        for _, one in constants
-        if isinstance(one.single, Element) and abs(one.single.number) < _GREATEST_KIND
-    }
     return Told(
         names={
             COUNTED: {name for file in files for name in (*file.lengths, *_reaching(file))},
-            KIND: {name for file in files for name in file.kinds} & small,
             MODELLED: {*_NAME.findall(" ".join(chain(*map(_SIGMOID.findall, texts))))},
             OPTION: {name for text in texts for name in _SET_BY_OPTION.findall(text)},
         },
+        kinds={name for file in files for name in file.kinds},
         unused=unused if len(unused) < _MOST_UNUSED * len(own) else set(),
         not_built=_not_built(files, texts),
         left_out={
@@ -340,12 +336,12 @@ _STRENGTH_FILES = re.compile(
     r"|alpha|engine"
 )
 _OTHER_FILES = re.compile(
-    r"attack|bench|bitboard|book|cache|castl|cli|datagen|deflate|epd|fen|gen|hash|inflate|learn|magic"
+    r"^py|attack|bench|bitboard|book|cache|castl|cli|datagen|deflate|epd|fen|gen|hash|inflate|learn|magic"
     r"|^nn$|nnue|network|numa|gui|tui|perft|pgn|position|simd|squares?$|stats?$|syzygy|tablebase|tbcore|tbprobe"
     r"|selfplay|test|texel|thread|^tt$|transposition|tuner|uci|version|zobrist|^moves?$|option"
 )
 _OTHER_FOLDERS = (
-    r"nnue|networks?|numa|syzygy|tablebases?|zlib|zstd|lz4|fmt|json\w*"
+    r"nnue|networks?|neural|onnx|frontend|numa|syzygy|tablebases?|zlib|zstd|lz4|fmt|json\w*"
     r"|\w*(tuning|tuner|texel|selfplay|datagen|perft)"
 )
 """Folders whose files do other work whatever they are called."""
@@ -358,7 +354,7 @@ _CLEAR = (
     r"|MATERIAL|MG|MID(GAME)?|MOBILIT(Y|IES)|MUL(TIPLIER)?|MULTICUT|MVV|NMP|OUTPOSTS?|PASSED"
     r"|PASSERS?|PENALT(Y|IES)|PHALANX|PHASE|PROBCUT|PROTECT(ION|OR)|PRUNE|PRUNING|PST|PSQT?|RATIO"
     r"|RAZOR(ING)?|REDUC(E|TION|TIONS)|RFP|SAFE(TY)?|SCORES?|SEE|SEMI|SHELTER|SHIELD|SINGULAR"
-    r"|STORM|TEMPO|THREATS?|TRAPPED|UNSTOPPABLE|P?VAL(S|UES?)?|WEAK(NESS)?|WEIGHTS?|WINDOW"
+    r"|STORM|TEMPO|THREATS?|TRAPPED|UNSTOPPABLE|P?VAL(S|UES?)?|WEAK(NESS)?|WEIGHTS?|WINDOW|WORTH"
 )
 """Words that stand for search and evaluation alone."""
 _OF_BOARD = (
@@ -388,6 +384,18 @@ def to_file(path: str) -> str:
     """Why what a file holds is not tunable: it decides how long a search takes."""
     is_clock = _holds(r"chrono|clock\w*|stop(per)?|time\w*|tm", [PurePosixPath(path).stem.lower()])
     return _CLOCK if is_clock else ""
+
+
+def to_alone(one: SourceConstant, kinds: set[str]) -> str:
+    """Why one number is not tunable whose name is not clear: it stands for a kind, or for nothing.
+
+    `kinds` are the names of what others are compared with.
+    """
+    number, clear = getattr(one.single, "number", 0), is_clear(one)
+    if number and abs(number) < _GREATEST_KIND and one.name in kinds and not clear:
+        return KIND
+    is_state = number == -1 and one.kind is Kind.VARIABLE and (one.scope or not clear)
+    return STATE if is_state else ""
 
 
 def to_place(one: SourceConstant, rank: int) -> str:

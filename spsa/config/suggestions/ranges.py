@@ -190,10 +190,12 @@ def _of_table(found: Numbers, pairs: set[Location]) -> str:
     if len(found) > _MAX_LISTED:
         return against.LONG_TABLE
     numbers = [one.number for one in found.values()]
-    if [number for number in numbers if number] in _PHASES:
+    if len(numbers) < 9 and [number for number in numbers if number][-4:] in _PHASES:
         return against.PHASE
     if len(numbers) > 4 and {b - a for a, b in pairwise(numbers)} in ({1}, {0, 1}, {-1}, {-1, 0}):
         return against.NUMBERED
+    if len(numbers) > 4 and {*map(abs, numbers)} == {1, 2} and sum(numbers) == 0:
+        return against.SIGNS  # the moves of a knight
     if len(numbers) > 4 and len({*numbers} - {0}) == 1:
         return against.IN_TABLE
     if len(numbers) > 4 and all(1 <= a < b and b % a == 0 for a, b in pairwise(numbers)):
@@ -218,10 +220,9 @@ def with_bounds(files: Mapping[str, SourceFile]) -> dict[str, SourceFile]:
         found = told.get("::".join((*one.scope[-1:], place))) or told.get(place)
         if not (found and found.numbers) or isinstance(item, Opaque) or item.beside:
             return item
-        older = found.numbers[0] or inf
-        if found.maker == PRINTED and not 0.4 < item.number / older < 2.5:
-            return item  # the engine has another unit than its option
-        parts = (found.numbers[n:] for n in range(len(found.numbers) - 1))
+        ratio = item.number / (found.numbers[0] or inf)
+        has_unit = found.maker != PRINTED or 0.4 < ratio < 2.5  # as its option has it
+        parts = (found.numbers[n:] for n in range(len(found.numbers) - 1) if has_unit)
         around = (p for p in parts if p[0] < p[1] and p[0] <= item.number <= p[1])
         return replace(item, beside=next(around, found.numbers), maker=found.maker)
 
