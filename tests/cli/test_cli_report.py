@@ -1,6 +1,5 @@
 """`report`, and the events and void games of `status`: what they write, show and refuse."""
 
-import csv
 import shutil
 
 import pytest
@@ -30,11 +29,6 @@ def played(kept, project):
     return project
 
 
-def rows(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_a_page_is_written_whole_beside_json_on_stdout(played, ask):
     (played / "out.html").write_text("old")
     heard = ask("report", "--json", "--html", "out.html")
@@ -54,30 +48,11 @@ def test_a_page_is_written_whole_beside_json_on_stdout(played, ask):
     assert found["settings"]["games_per_iteration"] == 20
 
 
-def test_csv_has_every_result(played, ask):
-    assert ask("report", "--csv", "new/data").out.count("wrote new/data/") == 3
-    folder = played / "new" / "data"
-    history = rows(folder / "history.csv")
-    assert [row["k"] for row in history] == ["0", "1", "2", "3", "4"]
-    assert (history[0]["margin"], history[0]["depth"]) == ("200.0", "3.0")
-    iterations = rows(folder / "iterations.csv")
-    assert [row["purpose"] for row in iterations] == ["tune"] * 4 + ["validate"]
-    with Store(f"sqlite:///{played / 'spsa.db'}") as store:
-        run = store.run()
-        known = store.iterations(run.id)
-        assert float(history[-1]["margin"]) == run.theta["margin"]
-    for row, iteration in zip(iterations, known, strict=True):
-        assert int(row["wins"]) == iteration.tally.wins
-        assert tuple(int(row[f"pentanomial_{i}"]) for i in range(5)) == iteration.tally.pentanomial
-        assert row["c_k"] == ("" if iteration.c_k is None else str(iteration.c_k))
-    (worker,) = rows(folder / "workers.csv")
-    assert (worker["worker"], worker["games"]) == ("machine-1", "80")
-
-
 @pytest.mark.usefixtures("played")
 def test_reports_and_events_are_shown_and_what_cannot_be_is_refused(ask, transcript):
     transcript("without an option a report is shown")
     transcript("events are shown")
+    transcript("CSV has every result")
     transcript.refused("what cannot be shown is refused")
     *_, event = ask("status", "--events", "--json").json["events"]
     assert (event.pop("at")[-6:], event) == (

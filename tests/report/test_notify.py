@@ -5,7 +5,7 @@ import os
 import time
 
 import pytest
-from console import CONFIG, ROOT, call, master, write_project
+from console import CONFIG, ROOT, write_project
 from engines.faulty import wait_until
 from listening import MailServer, Webhook, listening
 
@@ -121,35 +121,15 @@ def test_a_mail_arrives_by_apprise(tmp_path):
     assert "Subject: nightly: finished" in mail and "To: s3cret@example.org" in mail
     with pytest.raises(NotSent, match="apprise could not deliver it"):
         one.send(TOLD)
+    with pytest.raises(InvalidInput, match=r"1 of urls \(unheard://...\) is none that apprise"):
+        addresses(config(tmp_path, ["unheard://s3cret"]))
 
 
-@pytest.mark.parametrize(
-    ("urls", "found"),
-    [
-        ('["https://"]', "address 1 of urls is no URL"),
-        ('["https://a.b/c", "s3cret"]', "address 2 of urls is no URL"),
-        ('["unheard://s3cret"]', "address 1 of urls (unheard://...)"),
-        ('"https://s3cret"', "urls is not a list of texts"),
-        ('["https://s3cret\\n"]', "urls is not a list of texts"),
-        (str(21 * ["https://s3cret"]), "urls is not a list of texts, 20 at most"),
-        ('[{ s3cret = "x" }]', "urls is not a list of texts"),
-    ],
-)
-def test_a_wrong_address_is_refused_by_its_place(urls, found, tmp_path):
-    write_project(tmp_path, f"[build]\nsource_path = 'engine'\n[notify]\nurls = {urls}\n")
-    with pytest.raises(InvalidInput) as refused:
-        addresses(load_config(tmp_path / "config.toml", {}))
-    (fault,) = refused.value.faults
-    assert fault.line == 4 and fault.name == "notify" and found in fault.found
-    assert "s3cret" not in str(refused.value)
-
-
-def test_without_apprise_its_addresses_are_refused(tmp_path, monkeypatch):
+@pytest.mark.usefixtures("project")
+def test_a_wrong_address_is_refused_by_its_place(transcript, monkeypatch):
+    transcript("a wrong address is refused by its place")
     monkeypatch.setattr(notify, "find_spec", lambda _: None)
-    for scheme, remedy in (("discord", "; `pip"), ("htps", '; did you mean "https://"? Else `pip')):
-        with pytest.raises(InvalidInput) as refused:
-            addresses(config(tmp_path, [f"{scheme}://s3cret"]))
-        assert f"{remedy} install 'spsa-tuner[notify]'`" in str(refused.value)
+    transcript("without apprise its addresses are refused")
 
 
 def test_addresses_come_from_the_environment_first(tmp_path):
@@ -166,31 +146,23 @@ def test_addresses_come_from_the_environment_first(tmp_path):
         config(tmp_path, SPSA_NOTIFY_URLS_FILE=str(tmp_path / "none"))
 
 
-def test_doctor_says_what_the_docs_show(tmp_path):
-    if "CI" not in os.environ:
-        pytest.importorskip("apprise")
-    write_project(tmp_path, f'{CONFIG}[notify]\ncommand = "cat"\n')
-    with listening(Webhook(200)) as hook:
-        urls = f"{hook.url} mailto://127.0.0.1:1?from=a@example.org&to=b@example.org"
-        done = call(master("doctor", "--notify"), tmp_path, SPSA_NOTIFY_URLS=urls)
-    said = done.stdout.replace(hook.shown, "https://discord.com/...")
-    assert f"$ spsa-master doctor --notify\n{said}```" in (ROOT / "docs/page.md").read_text()
-
-
-def test_doctor_sends_a_test_to_each_address(tmp_path):
-    write_project(tmp_path)
+def test_doctor_sends_a_test_to_each_address(project, transcript):
+    transcript("no addresses")
     with listening(Webhook(200)) as hook, listening(Webhook(403)) as closed:
-        done = call(
-            master("doctor", "--notify"), tmp_path, SPSA_NOTIFY_URLS=f"{hook.url} {closed.url}"
-        )
-    assert done.stdout.splitlines() == [
-        f"address 1, {hook.shown}: sent",
-        f"address 2, {closed.shown}: not sent: it answered with HTTP 403",
-    ]
-    assert done.returncode == 1 and "s3cret" not in done.stderr
+        shown = {"hook_shown": hook.shown, "closed_shown": closed.shown}
+        urls = {"hook": hook.url, "closed": closed.url}
+        transcript("doctor sends a test to each address", **urls, **shown)
     ((_, told),) = hook.got
     assert told["kind"] == "test" and told["text"].startswith("run small\ntest: ")
-    silent = call(master("doctor", "--notify"), tmp_path)
-    assert silent.returncode == 3 and "[notify]" in silent.stderr
-    refused = call(master("doctor", "--notify"), tmp_path, SPSA_NOTIFY_URLS=closed.url)
-    assert refused.stdout == f"address 1, {closed.shown}: not sent: Connection refused\n"
+    transcript("an address where nothing listens", **urls, **shown)
+
+
+def test_doctor_says_what_the_docs_show(project, ask, monkeypatch):
+    if "CI" not in os.environ:
+        pytest.importorskip("apprise")
+    write_project(project, f'{CONFIG}[notify]\ncommand = "cat"\n')
+    with listening(Webhook(200)) as hook:
+        urls = f"{hook.url} mailto://127.0.0.1:1?from=a@example.org&to=b@example.org"
+        monkeypatch.setenv("SPSA_NOTIFY_URLS", urls)
+        said = ask("doctor", "--notify").out.replace(hook.shown, "https://discord.com/...")
+    assert f"$ spsa-master doctor --notify\n{said}```" in (ROOT / "docs/page.md").read_text()
