@@ -29,7 +29,7 @@ def cache(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path) -> ArtifactStore:
-    return ArtifactStore(tmp_path / "engines")
+    return ArtifactStore(tmp_path / "shared" / "engines")
 
 
 def mode(path: Path) -> int:
