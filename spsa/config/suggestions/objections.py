@@ -119,7 +119,7 @@ _OF_NAME = (
         r"|INDENT|LAMBDA|LEARNING|LR|MOMENTUM|MULTIPV|NOLIMIT|RANDOM|STRIDES?|SYZYGY|UNKNOWN|INF|INFINITY|INFINITE|INPUTS?|INVALID"
         r"|CURRMOVE|FREQUENCY|INTERVAL|REFRESH|WRAPPING|(MVV)?LVA|VERBOSE"
         r"|KEYS?|LAYERS?|LEN|LENGTH|LOGIT|LOST|MASKS?|ME(GA|BI)BYTES?|[KMG]I?B|NONE|NORMALI[SZ]\w+|NUM"
-        r"|NUMBER|OUTPUTS?|PADDING|PORT|QA|QB|L\d+Q|QUANTI[SZ]\w+|RIGHTS|SEED|SLOTS|TOLERANCE|\w*SHIFTS?|INDEXES|INDICES|DSTS?|SKIP|STACK|THREADS?"
+        r"|NUMBER|OUTPUTS?|PADDING|PORT|QA|QB|L\d+Q|QUANTI[SZ]\w+|RIGHTS|SEED|SLOTS|\w*SHIFTS?|INDEXES|INDICES|DSTS?|SKIP|STACK|THREADS?"
         r"|TRACE|TUNING|TYPES|UNROLL|UNDEFINED|UNSEARCHED|UNITS?|VERSION|WON|WIN|ZOBRIST",
     ),
     _Rule(
@@ -198,7 +198,7 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
     (ZERO, lambda _, size: size == 0),
     (
         "so large or so small that it looks like a limit or a tolerance",
-        lambda _, size: size < 1e-9 or size >= 1_000_000 or size in _ENDS,
+        lambda _, size: size < 1e-5 or size >= 1_000_000 or size in _ENDS,
     ),
     (
         _SIZE,

@@ -220,6 +220,8 @@ def with_bounds(files: Mapping[str, SourceFile]) -> dict[str, SourceFile]:
         found = told.get("::".join((*one.scope[-1:], place))) or told.get(place)
         if not (found and found.numbers) or isinstance(item, Opaque) or item.beside:
             return item
+        if found.maker == PRINTED and item.real:  # another one: an option is a whole number
+            return item
         ratio = item.number / (found.numbers[0] or inf)
         has_unit = found.maker != PRINTED or 0.4 < ratio < 2.5  # as its option has it
         parts = (found.numbers[n:] for n in range(len(found.numbers) - 1) if has_unit)
