@@ -119,6 +119,12 @@ class NotPermitted(TuningError):
     exit_code = 2
 
 
+def revoked(machine: str) -> str:
+    """That a machine was revoked, and how it returns."""
+    again = f"`spsa-master workers invite {machine}` gives it a new token"
+    return f"the machine {machine!r} was revoked; {again}"
+
+
 class SchemaMismatch(TuningError):
     """The database has another schema than this program needs."""
 

@@ -63,7 +63,8 @@ def _without_workers(machines: Sequence[Machine], seen: set[str]) -> Iterator[st
     """The machines that were revoked, and those that were invited and have not come."""
     for one in machines:
         if one.revoked_at is not None:
-            yield f"{one.name} was revoked {one.revoked_at:%Y-%m-%d %H:%M} UTC"
+            again = f"`spsa-master workers invite {one.name}` lets it return"
+            yield f"{one.name} was revoked {one.revoked_at:%Y-%m-%d %H:%M} UTC; {again}"
         elif one.invited_by is not None and one.name not in seen:
             yield f"{one.name} was invited {one.created_at:%Y-%m-%d %H:%M} UTC: no worker yet"
 

@@ -29,9 +29,10 @@ from spsa.db.base import (
     time_from_now,
 )
 from spsa.db.database import Database, rows
-from spsa.db.tables import EngineFile, Machine, Worker
+from spsa.db.tables import EngineFile, Machine, SetAside, Worker
 from spsa.errors import LeaseLost, OutOfRange
 from spsa.lifecycle import BatchStatus
+from spsa.text import plural
 
 
 class Build(Base, kw_only=True):
@@ -116,10 +117,11 @@ class BuildQueries(Database):
     """What a master asks for, and the engines that a worker sends."""
 
     def active_workers(self) -> list[tuple[Worker, Machine]]:
-        """Every worker that was seen recently and whose machine was not revoked."""
+        """Every worker that was seen recently; not of a machine that was revoked or set aside."""
         present = (
             Worker.last_seen_at > time_from_now(-protocol.ACTIVE_SECONDS),
             Machine.revoked_at.is_(None),
+            Machine.name.not_in(select(SetAside.machine).where(SetAside.sha256.is_(None))),
         )
         active = select(Worker, Machine).join(Machine, Machine.name == Worker.host).where(*present)
         with self._read() as connection, Session(connection) as session:
@@ -213,9 +215,16 @@ def _ordered(connection: sa.Connection, build: Build) -> OrderedBuild:
         key=build.build_key,
         engines=_engines(connection, build) if build.status is BatchStatus.DONE else None,
         requires=protocol.words_of(build.binary_requires),
-        failures=tuple((one.machine, one.reason) for one in failures),
+        failures=(*((one.machine, one.reason) for one in failures), *_lost(build)),
         builders=_builders(connection, build),
     )
+
+
+def _lost(build: Build) -> list[tuple[str, str]]:
+    """The failure of an order that no worker may lease any more; one may hold it still."""
+    is_lost = build.attempt >= build.max_attempts and build.status is not BatchStatus.DONE
+    gone = f"left {plural(build.attempt, 'time')} while they built, see their logs and memory"
+    return [("all workers", gone)] if is_lost else []
 
 
 def _engines(connection: sa.Connection, build: Build) -> tuple[EngineFile, EngineFile] | None:

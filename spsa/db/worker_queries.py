@@ -29,6 +29,7 @@ from spsa.errors import (
     OutOfRange,
     ReportConflict,
     TooManyRequests,
+    revoked,
 )
 from spsa.lifecycle import BatchStatus, IterationStatus
 from spsa.text import plural
@@ -200,7 +201,7 @@ def _own_machine(connection: sa.Connection, info: protocol.WorkerInfo) -> str:
             execute(connection, "register.new_machine", host=name, secret_sha256=hashed)
         found = execute(connection, "register.machine", secret_sha256=hashed).one_or_none()
         if found is not None and found.is_revoked:
-            raise NotPermitted(f"the machine {found.name!r} was revoked")
+            raise NotPermitted(revoked(found.name))
         if found is not None:
             return str(found.name)
     remedy = "remove machine-secret from the cache folder of this machine, so that it is a new one"

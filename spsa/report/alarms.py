@@ -59,6 +59,8 @@ def look(store: Store, run: Run, machines: Sequence[MachineReport] = ()) -> Stat
 def _of_standstill(status: Status) -> Iterator[Alarm]:
     """The first thing that is missing for games to be played."""
     run, builds, here = status.run, status.builds, plural(len(status.present), "worker")
+    aside = ", ".join(sorted(status.set_aside))
+    said = f"; set aside (`spsa-master workers release`): {aside}" if aside else ""
     if run.status is RunStatus.PAUSED:
         reason = f": {run.reason}" if run.reason else ""
         yield Alarm(AlarmKind.PAUSED, run.name, f"it is paused{reason}")
@@ -70,13 +72,11 @@ def _of_standstill(status: Status) -> Iterator[Alarm]:
     elif run.master_id is None:
         yield Alarm(AlarmKind.NO_MASTER, run.name, "no master runs it")
     elif not status.playing:
-        aside = ", ".join(sorted(status.set_aside))
-        said = f"; set aside (`spsa-master workers release`): {aside}" if aside else ""
         yield Alarm(AlarmKind.NO_WORKER, run.name, f"no worker plays{said}")
     elif builds.iterations and not status.open:  # nothing is wrong while they are built
         if not builds.has_builder:
             waited = f"{here} waited {builds.seconds:.0f} s for engines that no worker builds"
-            yield Alarm(AlarmKind.WAITING_FOR_BUILDS, run.name, waited)
+            yield Alarm(AlarmKind.WAITING_FOR_BUILDS, run.name, waited + said)
     elif status.games_per_second == 0.0 and status.open_seconds > RATE_SECONDS:
         silent = f"no game was reported in the last {RATE_SECONDS / 60:.0f} minutes"
         yield Alarm(AlarmKind.STALLED, run.name, silent)
@@ -146,8 +146,8 @@ def _of_results(run: str, recent: Sequence[Iteration]) -> Iterator[Alarm]:
     played = [it for it in recent if it.tally.games >= _MIN_GAMES]
     one_sided = [it for it in played if not 1 - _ONE_SIDED <= score(it.tally) <= _ONE_SIDED]
     for last in one_sided[-1:]:
-        tally, number = last.tally, last.iteration_number
-        found = f"plus scored {score(tally):.0%} of {tally.games:,} games of iteration {number}"
+        tally = last.tally
+        found = f"plus scored {score(tally):.0%} of {tally.games:,} games of iteration {last.k}"
         yield Alarm(AlarmKind.ONE_SIDED, run, found)
     games, draws = sum(it.tally.games for it in recent), sum(it.tally.draws for it in recent)
     if games < _MIN_DRAWN:

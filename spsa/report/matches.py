@@ -59,14 +59,14 @@ _GAIN = by("{:.4g}")
 ITERATIONS = View(
     "iterations",
     (
-        Column("iteration_number", "iteration", kind="name"),
+        Column("iteration_number", "number", kind="name"),
         Column("status", "status", kind="word", rank=4),
         games_of("tally", "target_games"),
         *RESULT,
         Column("void_games", "void", show=unless_zero, rank=1),
         Column("purged_games", "purged", show=unless_zero, rank=5),
         Column("purpose", "purpose", kind="word", rank=6),
-        Column("k", "k", rank=7),
+        Column("k", "iteration", rank=3),
         Column("a_k", "a_k", show=_GAIN, rank=9),
         Column("c_k", "c_k", show=_GAIN, rank=9),
         Column("created_at", "opened", kind="word", rank=8),
@@ -74,7 +74,7 @@ ITERATIONS = View(
         *values("opened_on", "target_games"),
         Column("games_played", "", "tally.games"),
     ),
-    "Plus against minus. Validations are numbered with them; k counts tuning iterations alone.",
+    "Plus against minus. Validations have numbers, too; an iteration (k) is one of the tuning.",
     "No iteration is open.",
 )
 

@@ -118,15 +118,24 @@ def _bar(status: Status) -> RenderableType:
 
 
 def _open(iterations: Sequence[Iteration]) -> str:
-    """`open: tune 4, 6/8 games; validate 5, 80/400 games, Elo +3.0 ± 9.1`."""
+    """`open: tune 4, 6/8 games; validate (number 5), 80/400 games, Elo +3.0 ± 9.1`."""
 
     def told(one: Iteration) -> str:
         found = f", Elo {elo_text(one.tally)}" if one.purpose is Purpose.VALIDATE else ""
         games = f"{one.games_played:,}/{one.target_games:,} games"
-        return f"{one.purpose} {one.iteration_number}, {games}{found}"
+        return f"{one.purpose} {counted(one.k, one.iteration_number)}, {games}{found}"
 
     more = f"; {len(iterations) - MAX_OPEN} more" if len(iterations) > MAX_OPEN else ""
     return f"open: {'; '.join(map(told, iterations[:MAX_OPEN]))}{more}" if iterations else ""
+
+
+def counted(k: int | None, number: int) -> str:
+    """`35 (number 38)`: the k of a tuning iteration, and its number among all, where that differs.
+
+    A round of a match has a number alone.
+    """
+    parts = ("" if k is None else str(k), "" if k == number else f"(number {number})")
+    return " ".join(filter(None, parts))
 
 
 def moved_most(parameters: Sequence[ParameterStatus], most: int) -> TextTable:
@@ -164,13 +173,14 @@ class Progress:
     def opened(self, iteration_number: int, proposal: Proposal) -> None:
         if not self._display.is_live:
             gains = f"c_k {number(proposal.c_k)} a_k {number(proposal.a_k)}"
-            self._say(f"iteration {iteration_number} opened: {gains}")
+            self._say(f"iteration {counted(proposal.k, iteration_number)} opened: {gains}")
 
     def applied(self, iteration: Iteration, answer: Update) -> None:
         void = f", {iteration.void_games} void" if iteration.void_games else ""
         bounded = f" (bounded to {answer.elo:+.1f})" if answer.bounded else ""
         found = f"games {score(iteration.tally)}{bounded}{void}"
-        self._result = f"iteration {iteration.iteration_number} done: {found}"
+        which = counted(iteration.k, iteration.iteration_number)
+        self._result = f"iteration {which} done: {found}"
         if not self._display.is_live:
             self._display.attempt(lambda: self._say(self._result))
 

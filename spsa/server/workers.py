@@ -19,7 +19,7 @@ from spsa import __version__
 from spsa.core.json_values import HASH, from_json, to_json
 from spsa.db import Store
 from spsa.db.tables import Machine
-from spsa.errors import OutOfRange
+from spsa.errors import OutOfRange, revoked
 from spsa.protocol import ENGINE_BYTES, PROTOCOL, REQUESTS, BuildClaim, BuiltFile, HeldBuild
 from spsa.protocol import Request as Asked
 from spsa.server.people import TokenGuesses, bearer, client_address, too_many_guesses
@@ -216,7 +216,7 @@ class MachineTokens:
         machine, owner = found
         self._known.add(hashed)
         if machine.revoked_at is not None:
-            raise Refused(403, "revoked", f"the machine {machine.name!r} was revoked")
+            raise Refused(403, "revoked", revoked(machine.name))
         if worker_id is not None and owner is None:
             raise Refused(409, "not_registered", f"worker {worker_id} is not registered")
         if worker_id is not None and owner != machine.name:

@@ -408,7 +408,7 @@ def test_a_direct_machine_has_so_many_workers_at_a_time_and_none_once_it_is_revo
     fleet.sql("UPDATE spsa_worker SET last_seen_at = :then", then=LONG_AGO)
     assert register("one too many") == "a"
     fleet.store.revoke_machine("a", "me")
-    with pytest.raises(NotPermitted, match="'a' was revoked"):
+    with pytest.raises(NotPermitted, match="'a' was revoked; `spsa-master workers invite a`"):
         register("a-2")
 
 

@@ -3,7 +3,7 @@
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import pytest
 from asking import Store
 from builders import LEASE, build_result, built, new_worker, parameter
 from engines.faulty import wait_until
+from shell import Shell
 
 from spsa.builds.builder import BuildOrder, archive_of, ordered
 from spsa.builds.commands import BuildCancelled
@@ -182,6 +183,20 @@ def test_a_build_fails_where_no_kind_can_be_built(delivery, sqlite_store, caplog
         prepared(delivery, builder, margin=60.0)
 
 
+def test_a_build_that_ends_its_workers_fails(delivery, sqlite_store):
+    (worker, _) = Builder(sqlite_store, KINDS).workers
+    sqlite_store.set_aside("linux", "crashes", "me")
+    with closing(Shell(sqlite_store.where)) as shell, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(delivery.prepare, {"margin": 55.0}, {"margin": 45.0})
+        try:
+            wait_until(lambda: sqlite_store.claim_build("a", worker, LEASE))
+            shell("UPDATE spsa_build SET attempt = 5, lease_expires_at = created_at")
+            with pytest.raises(BuildFailed, match="linux aarch64: all workers: left 5 times while"):
+                waiting.result(20)
+        finally:
+            delivery.cancel()
+
+
 @pytest.mark.parametrize("kept", [None, b"damaged"])
 def test_an_engine_that_the_database_has_lost_is_not_used(
     kept, delivery, sqlite_store, monkeypatch
@@ -201,6 +216,9 @@ def test_a_master_that_waits_says_for_what_and_can_be_stopped(delivery, sqlite_s
             assert not delivery.has_builder
             Builder(sqlite_store, KINDS)
             wait_until(lambda: delivery.has_builder)
+            for machine in ("aarch64", "linux"):
+                sqlite_store.set_aside(machine, "crashes", "me")
+            wait_until(lambda: not delivery.has_builder)
         finally:
             delivery.cancel()
         with pytest.raises(BuildCancelled):
