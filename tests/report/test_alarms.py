@@ -1,22 +1,20 @@
 """Alarms: each is raised by what it names, and a sound run raises none."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-from builders import LEASE, Stage, new_worker, result_of, space_from, stage
-from shell import Shell
+from builders import LEASE, new_worker, result_of, space_from, stage
 
 from spsa.core import Builds
 from spsa.core.scoring import Tally, chi_square_tail
 from spsa.db.tables import Event
 from spsa.protocol import BatchResult, Failure, KeptVoid
 from spsa.report.alarms import look, of_noise, of_validations
-from spsa.report.answer import moved, sentences
+from spsa.report.answer import sentences
 from spsa.report.events import ALARMS, EVENTS, Alarm, AlarmKind, grouped, told
 from spsa.report.matches import Match
 from spsa.report.report import report
@@ -48,53 +46,34 @@ def test_a_sound_run_raises_none(store):
     assert report(store, staged.now()).status.alarms == ()
 
 
-def test_a_young_run_has_not_moved_and_is_not_stalled(staged):
-    staged.open()
-    assert alarms(staged) == {}
-    found = status(staged.store, staged.now())
-    assert [*moved(found)] == []
-    assert "  believed gain: not known, because there is no result yet" in [*sentences(found)]
-
-
 BUILDS = Builds(iterations=(1,), seconds=61.0, has_builder=False)
 IS_OLD = "UPDATE spsa_run SET created_at = '2020-01-01 00:00:00.000'"
 ALL_OLD = IS_OLD.replace("run", "iteration")
 ALL_LEFT = "UPDATE spsa_worker SET last_seen_at = '2020-01-01 00:00:00.000'"
-RUN: dict[AlarmKind, Callable[[Stage, Shell], object]] = {
-    AlarmKind.PAUSED: lambda it, sql: it.store.pause("first", "me", "lunch"),
-    AlarmKind.NO_MASTER: lambda it, sql: it.store.release_master_lease(it.master),
-    AlarmKind.NO_WORKER: lambda it, sql: (sql(ALL_LEFT), sql(IS_OLD)),
-    AlarmKind.WAITING_FOR_BUILDS: lambda it, sql: it.store.tick(it.master, LEASE, BUILDS),
-    AlarmKind.STALLED: lambda it, sql: (it.open(), sql(ALL_OLD)),
-}
 
 
-@pytest.mark.parametrize("kind", RUN)
-def test_what_keeps_a_run_from_moving(kind, sqlite_store, sql):
+def test_what_keeps_a_run_from_moving_and_what_it_waits_for(sqlite_store, sql):
+    """A run that is paused, or has no master, is in `tests/cli/test_cli_status.txt`."""
     staged = stage(sqlite_store, SPACE, planned=3)
-    RUN[kind](staged, sql)
-    found = alarms(staged)
-    assert list(found) == [kind] and found[kind].subject == "first"
-    said = "\n".join(sentences(look(sqlite_store, staged.now())))
-    shown = kind is AlarmKind.WAITING_FOR_BUILDS
-    assert (f"alarm: {found[kind]}" in said) is shown, "the others have a sentence of their own"
 
+    def said():
+        return [*sentences(look(sqlite_store, staged.now()))]
 
-def test_a_long_build_is_waited_for_without_an_alarm(sqlite_store, sql):
-    """Nor does a run stand still whose first iteration has just been opened after it."""
-    staged = stage(sqlite_store, SPACE, planned=3)
     sql(IS_OLD)
     staged.store.tick(staged.master, LEASE, replace(BUILDS, seconds=900.0, has_builder=True))
-    assert alarms(staged) == {}
-    said = [*sentences(status(sqlite_store, staged.now()))]
-    assert "  building the next iteration, 15m 0s" in said
+    assert alarms(staged) == {} and "  building the next iteration, 15m 0s" in said()
     staged.store.tick(staged.master, LEASE, BUILDS)
-    lacks = "1 worker waited 61 s for engines that no worker builds"
-    assert alarms(staged)[AlarmKind.WAITING_FOR_BUILDS].found == lacks
+    waiting = alarms(staged)[AlarmKind.WAITING_FOR_BUILDS]
+    assert waiting.found == "1 worker waited 61 s for engines that no worker builds"
+    assert f"  alarm: {waiting}" in said(), "the others have a sentence of their own"
     staged.store.tick(staged.master, LEASE, Builds(usual=900.0))
     assert list(alarms(staged)) == [AlarmKind.STALLED], "nothing is built, and none is open"
     staged.open()
-    assert alarms(staged) == {}
+    assert alarms(staged) == {}, "one has just been opened"
+    sql(ALL_OLD)
+    assert list(alarms(staged)) == [AlarmKind.STALLED]
+    sql(ALL_LEFT)
+    assert list(alarms(staged)) == [AlarmKind.NO_WORKER]
 
 
 def test_a_fleet_that_is_set_aside_does_not_play(sqlite_store):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import TERMS, new_iteration, new_run, of_nodes, parameter, play, several, tunable_run
+from builders import new_iteration, new_run, of_nodes, parameter, play, several, tunable_run
 from console import ROOT
 from masters import FakeSleep, RunUnderTest
 from rich.console import Console
@@ -90,13 +90,6 @@ def test_matches_of_engines_show_the_games_that_count_of_the_last_one(store):
     html = page(report(store, run))
     assert "its validation was left after" in html and "16 games, Elo" in html
     assert "not measured" not in html and "How to reproduce it" not in html
-
-
-def test_a_run_with_one_shows_no_such_table(store):
-    run = played(store, TERMS)
-    assert status(store, run).time_controls == ()
-    assert TIME_CONTROLS not in [view for view, _ in report(store, run).tables()]
-    assert "time_controls" not in dict(settings_of(run))
 
 
 def alarms(pull, seed, results=300, looks=50):

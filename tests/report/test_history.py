@@ -37,14 +37,6 @@ def test_a_path_has_every_result_and_is_thinned_if_it_is_long(store, space):
     assert thin.parameters[0].path == tuple(margin.path[k] for k in thin.ks)
 
 
-def test_validations_say_which_theta_they_measured(store, space):
-    staged = stage(store, space, 4)
-    staged.validate()
-    (match,) = history(store, staged.now()).validations
-    assert (match.iteration.opened_on, match.tally.games) == (4, 8)
-    assert "present" in match.measured
-
-
 def test_only_a_method_that_was_told_curvatures_has_a_deviation(store, space):
     for name in ("mixture", "spsa", "bspsas"):
         found = status(store, stage(store, space, 3, algorithm=name, name=name).now()).parameters

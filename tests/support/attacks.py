@@ -130,13 +130,6 @@ class Scene:
             " ptnml_3, ptnml_4, void_games FROM spsa_iteration ORDER BY id DESC"
         )
 
-    def batches(self) -> Any:
-        """The status and attempt of every batch of the open iteration."""
-        return self.sql(
-            "SELECT b.status, b.attempt FROM spsa_batch b JOIN spsa_iteration i"
-            " ON i.id = b.iteration_id WHERE i.status IN ('pending', 'in_progress') ORDER BY b.id"
-        )
-
     def batch(self, claim: Claim) -> Any:
         (row,) = self.sql(
             "SELECT status, claim_id, worker_id, attempt FROM spsa_batch WHERE id = :id",
