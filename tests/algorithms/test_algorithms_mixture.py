@@ -201,22 +201,6 @@ def test_an_outlier_counts_as_three_deviations():
     assert moved[1] < 3 * moved[0]
 
 
-def test_each_filter_is_the_least_squares_fit_that_its_hypothesis_asks_for():
-    start, rng = np.array([0.5, -1.0]), np.random.default_rng(2)
-    of = rule(problem(start))
-    x = rng.choice([-1.0, 1.0], (4, 2)) * np.array([[1.0, 0.0], [0.0, 1.0]] * 2)
-    y = start + 0.2 * rng.normal(size=(4, 2))
-    state = told(of, *(played(y[i], 2 * x[i], (EVEN, GOOD)[i % 2]) for i in range(4)))
-    W, B, noise = np.array([-2.0, 2.0] * 2), 5.0, 5.0 * 0.8
-    for mean, (elo, forgetting, s, _) in zip(state.mean, BANK, strict=True):
-        if forgetting or not s:
-            continue
-        A = B * 2 * x * elo / 2 * log(10) / 200
-        precision = np.eye(2) / s**2 + A.T @ A / noise
-        target = start + A.T @ (W + (A * (y - start)).sum(axis=1)) / noise - 0 * start
-        assert mean == pytest.approx(start + np.linalg.solve(precision, target - start))
-
-
 def test_strong_results_refute_that_the_start_is_best_though_filters_contradict_each_other():
     """As far from the optimum on a real engine: every side loses a lot, in no direction twice."""
     of, rng = rule(problem(np.zeros(7), pairs=16)), np.random.default_rng(1)

@@ -111,12 +111,6 @@ def test_one_result_moves_theta_as_fishtest_does():
     assert moved(rule, BETTER, played, k=3)[0] == pytest.approx(r_k * 8 * played / 2)
 
 
-def test_the_gains_of_fishtest_end_as_they_are_told_to():
-    last = asked_by(fishtest(r_end=0.003, c_end=1.5), 200)
-    assert last.c_k == pytest.approx(1.5)
-    assert last.a_k / last.c_k**2 == pytest.approx(0.003)
-
-
 def test_the_defaults_are_those_of_fishtest():
     given = fishtest(r_end=0.002, c_end=1, A=20, alpha=0.602, gamma=0.101)
     for k in (1, 77, 200):
