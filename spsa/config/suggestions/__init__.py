@@ -90,9 +90,14 @@ def select(texts: Mapping[str, str]) -> Selection:
     makers = makers_of(one for file in files.values() for one in file.constants)
     found = {path: [*_of_file(file, told, makers)] for path, file in files.items()}
     own = (each for each in found.values() if any(one.declared for _, one in each))
-    ranged = [one.declared for each in own for _, one in each if not one.reason]
-    if sum(ranged) > max(2, _FEW * len(ranged)):
-        found = {path: [*map(_after_declared, each)] for path, each in found.items()}
+    told_of = [_is_told(*one) for each in own for one in each if not one[1].reason]
+    if sum(told_of) > max(2, _FEW * len(told_of)):
+        found = {
+            path: [
+                (one, s if _is_told(one, s) else s.opposed(against.NOT_DECLARED)) for one, s in each
+            ]
+            for path, each in found.items()
+        }
     active = {path: sum(not one.reason for _, one in each) for path, each in found.items()}
     ranks = {path: against.rank_of_file(path) for path in found}
     ordered = sorted(found, key=lambda path: (-ranks[path], -active[path], path))
@@ -108,10 +113,9 @@ def select(texts: Mapping[str, str]) -> Selection:
     )
 
 
-def _after_declared(found: _Found) -> _Found:
-    one, suggested = found
-    is_told = suggested.declared or one.kind is Kind.MACRO
-    return one, suggested if is_told else suggested.opposed(against.NOT_DECLARED)
+def _is_told(one: SourceConstant, suggested: Suggested) -> bool:
+    """Whether its author shows that it is to be tuned."""
+    return suggested.declared or one.kind is Kind.MACRO
 
 
 def _of_file(file: SourceFile, told: against.Told, makers: set[str]) -> Iterator[_Found]:

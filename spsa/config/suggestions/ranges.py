@@ -190,7 +190,7 @@ def _of_table(found: Numbers, pairs: set[Location]) -> str:
     if len(found) > _MAX_LISTED:
         return against.LONG_TABLE
     numbers = [one.number for one in found.values()]
-    if len(numbers) < 9 and [number for number in numbers if number][-4:] in _PHASES:
+    if [number for number in numbers if number] in _PHASES:
         return against.PHASE
     if len(numbers) > 4 and {b - a for a, b in pairwise(numbers)} in ({1}, {0, 1}, {-1}, {-1, 0}):
         return against.NUMBERED
