@@ -60,6 +60,8 @@ def test_what_an_excluded_machine_holds_can_be_withdrawn(staged, transcript):
 
 
 def test_a_machine_is_invited_by_one_line_and_revoked(staged, ask, transcript):
+    staged.store.invite_machine("come", MachineRole.WORKER, "owner")
+    staged.store.register_worker(new_worker("come-1", host="come"), "come")
     said = transcript("the line says what the address and the role need")
     tokens = [re.findall(r"SPSA_TOKEN=(spsa_[\w-]{43}) ", one.out) for one in said[:4]]
     hashes = [hashlib.sha256(token.encode()).hexdigest() for (token,) in tokens]

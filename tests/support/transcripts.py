@@ -25,7 +25,7 @@ MASKS = {
     r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?(\+00:00)?": "{time}",
     r"(\d[\d.]*[smhd] )+ago": "{ago}",
     r"left: \d.* an hour": "left: {long}",
-    r"\d[\d,]{4,} nodes a second": "{many} nodes a second",
+    r"\d[\d,]{4,} nodes a second;": "{many} nodes a second;",
     r"\b\d{10}\.[\w-]{30,}": "{session}",
     r"\bspsa_[\w-]{43}\b": "{token}",
     r"(?<=\S) {2,}": "  ",
