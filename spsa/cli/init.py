@@ -154,13 +154,14 @@ def _told(trial: Trial) -> str:
     built = (
         f"built in {duration(trial.build_seconds)}, " if "source_path" in trial.setup.build else ""
     )
-    speed = f"{trial.nodes_per_second:,.0f} nodes a second" if trial.nodes else "no node counts"
+    has_speed = trial.nodes_per_second > 0
+    speed = f"{trial.nodes_per_second:,.0f} nodes a second" if has_speed else "no node counts"
     game = duration(_game_seconds(trial.setup))
     nodes = 'kind = "nodes" works, too, from 1,000 a move'
     if why := trial.against_nodes:
         nodes = f"`go nodes` is no limit for it: {why}"
     return f"the engine plays: {built}{speed}; a game takes about {game} with this time control" + (
-        f"; {nodes}" if trial.nodes else ""
+        f"; {nodes}" if has_speed else ""
     )
 
 

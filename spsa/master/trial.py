@@ -65,21 +65,15 @@ _ADVICE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """An engine that plays: its setup, and seconds of the build and of one search with its nodes.
+    """An engine that plays: its setup, the seconds of the build, and its speed, 0 where not told.
 
-    A search has 0 nodes where the engine tells of none. `against_nodes` says why `go nodes` is no
-    limit for it.
+    `against_nodes` says why `go nodes` is no limit for it.
     """
 
     setup: Setup
     build_seconds: float
-    search_seconds: float
-    nodes: int
-    against_nodes: str = ""
-
-    @property
-    def nodes_per_second(self) -> float:
-        return self.nodes / self.search_seconds
+    nodes_per_second: float
+    against_nodes: str
 
 
 class TrialFailed(BuildFailed):
@@ -130,13 +124,12 @@ def _tried(config: Config, setup: Setup, write: Write) -> Trial:
         tried = Trial(
             setup=setup,
             build_seconds=built,
-            search_seconds=reply.seconds,
-            nodes=reply.nodes,
+            nodes_per_second=reply.nodes / reply.seconds,
             against_nodes=against_nodes(command, options, reply),
         )
     work = work_folder(config)
     keep_measured(work, BUILD_SECONDS, 2 * built)  # a run builds two beside each other
-    if tried.nodes:
+    if tried.nodes_per_second:
         keep_measured(work, NODES_PER_SECOND, tried.nodes_per_second)
     return tried
 

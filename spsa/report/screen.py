@@ -130,10 +130,7 @@ def _open(iterations: Sequence[Iteration]) -> str:
 
 
 def counted(k: int | None, number: int) -> str:
-    """`35 (number 38)`: the k of a tuning iteration, and its number among all, where that differs.
-
-    A round of a match has a number alone.
-    """
+    """`35 (number 38)`: k, and the number among all where it differs; a match has no k."""
     parts = ("" if k is None else str(k), "" if k == number else f"(number {number})")
     return " ".join(filter(None, parts))
 
