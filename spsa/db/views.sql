@@ -47,7 +47,8 @@ SELECT w.name AS worker, w.host, w.platform, w.cores, w.concurrency, w.nps, w.sc
     SELECT worker_id + 0 AS id, MAX(reported_at) AS last_report_at,
            SUM(CASE WHEN status = 'done' THEN 1 ELSE 0 END) AS batches,
            SUM(CASE WHEN status = 'done' THEN games ELSE 0 END) AS games,
-           SUM(CASE WHEN status = 'leased' THEN games ELSE 0 END) AS games_leased,
+           SUM(CASE WHEN status = 'leased' AND lease_expires_at >= CURRENT_TIMESTAMP
+                    THEN games ELSE 0 END) AS games_leased,
            SUM(CASE WHEN purge > 0 THEN games ELSE 0 END) AS games_purged,
            SUM(CASE WHEN purge = 0 THEN own_void_games ELSE 0 END) AS void_games,
            SUM(CASE WHEN purge = 0 THEN plus_time_losses + minus_time_losses ELSE 0 END)

@@ -254,9 +254,9 @@ def status(store: Store, run: Run) -> Status:
 
 
 def _earlier_run(store: Store, run: Run, overviews: Sequence[RunOverview]) -> EarlierRun | None:
-    for one in overviews:
-        if not one.live and one.name != run.name and one.max_iterations:
-            its = store.run(one.name)
+    for one in (one for one in overviews if not one.live and one.max_iterations):
+        its = store.run(one.name)
+        if its.id < run.id:
             return EarlierRun(run=one, measured=measured(its, store.matches(its.id)))
     return None
 

@@ -46,6 +46,14 @@ def test_a_sound_run_raises_none(store):
     assert report(store, staged.now()).status.alarms == ()
 
 
+def test_a_run_that_began_later_is_no_earlier_one(staged):
+    later = stage(staged.store, SPACE, name="later", planned=4)
+    staged.store.stop("later", "me", "enough")
+    assert status(staged.store, staged.now()).earlier is None
+    staged.store.stop("first", "me", "enough")
+    assert status(staged.store, later.now()).earlier.run.name == "first"
+
+
 BUILDS = Builds(iterations=(1,), seconds=61.0, has_builder=False)
 IS_OLD = "UPDATE spsa_run SET created_at = '2020-01-01 00:00:00.000'"
 ALL_OLD = IS_OLD.replace("run", "iteration")
@@ -74,6 +82,15 @@ def test_what_keeps_a_run_from_moving_and_what_it_waits_for(sqlite_store, sql):
     assert list(alarms(staged)) == [AlarmKind.STALLED]
     sql(ALL_LEFT)
     assert list(alarms(staged)) == [AlarmKind.NO_WORKER]
+
+
+def test_a_worker_that_was_killed_in_a_batch_is_missed(staged, sql):
+    staged.open()
+    claim = staged.claim("killed")
+    sql(ALL_LEFT)
+    assert alarms(staged) == {}, "it renews its lease, and says nothing else in between"
+    sql.expire(claim.batch_id)
+    assert AlarmKind.NO_WORKER in alarms(staged)
 
 
 def test_a_fleet_that_is_set_aside_does_not_play(sqlite_store):
