@@ -88,12 +88,6 @@ def test_what_is_not_there_is_found(tmp_path):
     assert list(not_there(page)) == found
 
 
-def test_the_guide_to_methods_is_short_and_names_every_rule():
-    text = DOCS["methods.md"].read_text(encoding="utf-8")
-    assert all(f"`{rule}`" in text for rule in algorithms())
-    assert len(text.splitlines()) <= 250
-
-
 WALKS = {  # at most so many forms and modules
     "From the result of a game to theta": (12, 22),
     "From a claim to a move": (7, 17),
@@ -181,8 +175,10 @@ def test_every_query_runs(store, sql):
     assert results[0], "spsa_progress has the iteration that was played"
 
 
-def test_the_readme_is_one_page_with_the_commands_of_a_run():
-    path = DOCS["README.md"]
-    usual, text = {"init", "plan", "run", "status", "validate", "params"}, path.read_text("utf-8")
-    assert usual <= set(re.findall(r"spsa-master ([a-z]+)", text))
-    assert len(text.splitlines()) <= 90
+def test_the_guide_to_methods_is_short_and_the_readme_one_page_with_the_commands_of_a_run():
+    methods, readme = (DOCS[name].read_text("utf-8") for name in ("methods.md", "README.md"))
+    assert all(f"`{rule}`" in methods for rule in algorithms())
+    assert len(methods.splitlines()) <= 250
+    usual = {"init", "plan", "run", "status", "validate", "params"}
+    assert usual <= set(re.findall(r"spsa-master ([a-z]+)", readme))
+    assert len(readme.splitlines()) <= 90

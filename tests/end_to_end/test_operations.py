@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import pytest
 from asking import Store
+from console import PATIENCE
+from engines.faulty import wait_until
 from invariants import broken
-from tuner import ENDLESS, Tuner, before_each_answer, engines_of, uci_tuner, wait_for_engines
+from tuner import ENDLESS, Tuner, before_each_answer, engines_of, uci_tuner
 
 from spsa.config.projection import says
 from spsa.lifecycle import Purpose, RunStatus
@@ -89,7 +91,7 @@ def test_a_worker_that_is_asked_to_leave_does_so_in_time_and_leaves_nothing(
     tuner.master()
     tuner.wait_for_run()
     worker = tuner.worker("--drain", drain)
-    wait_for_engines(tuner)
+    wait_until(lambda: bool(engines_of(tuner)), PATIENCE)
     worker.terminate()
     if signals > 1:  # two signals at once are one to Linux
         worker.until(lambda: "interrupt again to stop at once" in worker.log)
@@ -228,7 +230,7 @@ def test_a_machine_is_purged_from_a_run_that_goes_on(tuner, sql):
     master = tuner.master()
     tuner.wait_for_run()
     workers = [tuner.worker(), tuner.worker()]
-    tuner.wait_for_results(3)
+    tuner.until(lambda store: store.run(None).applied >= 3)
     bad = most_busy(tuner)
     said = tuner.ask("purge", "--worker", bad, "--yes").stdout
     removed = re.search(r"purge 1: (\d+) games", said)

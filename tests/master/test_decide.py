@@ -109,9 +109,7 @@ def test_as_needed_games_that_lie_ready_and_in_the_making_are_what_is_wanted():
     ]
     assert as_needed(view(0, [iteration(1)], ready=15)) == Idle()
     assert as_needed(seen, 1, builders=1) == as_needed(seen, 1, in_flight=2) == Idle()
-
-
-def test_as_needed_results_are_applied_while_engines_are_built():
+    # results are applied while engines are built
     assert as_needed(view(1, [PLAYED]), 1, builders=1) == Apply(PLAYED)
     paused = view(1, [PLAYED], **PAUSED)
     assert next_decision(paused, needed(), BUILT) == Apply(PLAYED)

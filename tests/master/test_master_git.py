@@ -107,19 +107,21 @@ def test_a_folder_that_git_knows_has_a_commit_too(repository, project, project_s
     assert found.notes == ()
 
 
-def test_a_repository_without_the_folder_is_refused(repository, project, project_store):
-    config = project / "config.toml"
-    config.write_text(config.read_text().replace('"core"', '"kern"'))
-    with pytest.raises(InvalidInput, match=r":\d+: \[build\] .* has no folder kern; write"):
-        prepared(project, project_store)
-
-
-def test_a_token_in_an_address_is_no_part_of_an_engines_name(repository, project, project_store):
-    config = load_config(project / "config.toml", {})
+def test_of_a_repository_the_folder_is_wanted_and_a_token_is_no_part_of_an_engines_name(
+    repository, project, project_store, ask, monkeypatch
+):
+    path = project / "config.toml"
+    config = load_config(path, {})
     with served(project) as server:
         address = server.replace("://", "://t0ken@") + "/engine.git"
         found = named_engine(config, project_store, config.game_settings, f"{address}@v2.1", "plus")
     assert found.name.startswith(f"{server}/engine.git at v2.1 (") and "t0ken" not in str(found)
+    (project / "elsewhere").mkdir()
+    monkeypatch.chdir(project / "elsewhere")
+    assert ask("params", "show", "--config", path).code == 0
+    path.write_text(path.read_text().replace('"core"', '"kern"'))
+    with pytest.raises(InvalidInput, match=r":\d+: \[build\] .* has no folder kern; write"):
+        prepared(project, project_store)
 
 
 def test_init_writes_address_and_ref(repository, project, ask):
@@ -150,10 +152,3 @@ def test_init_writes_address_and_ref(repository, project, ask):
         assert (wrong.code, told in wrong.err) == (2, True), wrong.err
     away = ask("init", f"{repository.address}x@v3", "--folder", "other")
     assert (away.code, "cannot be read (fatal: " in away.err) == (5, True)
-
-
-def test_a_configuration_elsewhere_names_the_same_folder(repository, project, ask, monkeypatch):
-    there = project / "elsewhere"
-    there.mkdir()
-    monkeypatch.chdir(there)
-    assert ask("params", "show", "--config", project / "config.toml").code == 0

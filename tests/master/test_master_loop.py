@@ -6,13 +6,14 @@ import uuid
 from dataclasses import replace
 
 import pytest
-from builders import new_engine, new_worker, play, result_of
+from builders import new_engine, new_run, new_worker, play, result_of
 from cutting import KillableStore, Killed
 from engines.faulty import wait_until
 from fuzzing import LONG, SEED
 from invariants import broken
 from masters import GAMES, SPACE, FakeSleep, FixedDelivery, RunUnderTest, settings
 
+from spsa.db.run_view import RunView
 from spsa.errors import BuildFailed, Fault, InvalidInput, MasterLeaseLost
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
@@ -231,20 +232,35 @@ def pacer(build_seconds=30.0, **over):
     return Pacer(long_run(**over), Bench(build_seconds))
 
 
-def seen(store, **over):
-    tested = RunUnderTest(store, uuid.uuid4().hex)
-    view = store.tick(tested.store.acquire_master_lease(tested.run.id, "m", 1000), 1000)
-    run = replace(view.run, applied=1)
-    return replace(view, **{"run": run, "active_slots": 8, "game_seconds": 10.0} | over)
+def seen(**over):
+    facts = {
+        "run": new_run(id=1, applied=1),
+        "opened": 1,
+        "ready_games": 0,
+        "leased_games": 0,
+        "leased_batches": 0,
+        "game_seconds": 10.0,
+        "active_workers": 1,
+        "active_slots": 8,
+    }
+    return RunView(open=[], failed=[], **facts | over)
 
 
-def test_more_slots_want_more_games_and_longer_builds_too(store):
+def test_more_slots_want_more_games_and_longer_builds_too_and_threads_fewer():
     found = [
-        pacer(build_seconds).pacing(seen(store, active_slots=slots)).wanted
+        pacer(build_seconds).pacing(seen(active_slots=slots)).wanted
         for slots, build_seconds in ((8, 30.0), (64, 30.0), (64, 60.0))
     ]
     assert found[0] < found[1] < found[2]
     assert found[1] > 64 / 10 * 30.0
+    game_settings = replace(long_run().game_settings, engine_options={"threads": "4"})
+    for_one, for_four = pacer(), pacer(game_settings=game_settings)
+    fewer, more = seen(active_slots=16), seen(active_slots=64)
+    assert for_four.pacing(more).wanted == for_one.pacing(fewer).wanted
+    assert for_four.batches(more) == for_one.batches(fewer)
+    unproved = BuildThreads(FixedDelivery(source_sha256="0" * 64))
+    assert unproved.seconds == ASSUMED_SECONDS, "before the first build"
+    assert BuildThreads(FixedDelivery()).seconds == 0.0
 
 
 @pytest.mark.parametrize(
@@ -255,33 +271,17 @@ def test_more_slots_want_more_games_and_longer_builds_too(store):
         ({"game_seconds": None}, 8, mean_game_seconds(long_run().game_settings, USUAL_PLIES, 1e6)),
     ],
 )
-def test_the_games_that_are_wanted_are_those_of_the_machines_that_are_seen(
-    store, over, slots, seconds
-):
+def test_the_games_that_are_wanted_are_those_of_the_machines_that_are_seen(over, slots, seconds):
     asked = pacer(7.0, games_per_iteration=40, batch_size=10)
     sizes = {"games": 40, "batch_games": 10, "build_seconds": 7.0}
     wanted = GamesNeeded(slots=slots, game_seconds=seconds, **sizes).wanted
     builders = asked.build_threads.builders
-    found = asked.pacing(seen(store, **over))
+    found = asked.pacing(seen(**over))
     assert found == Pacing(in_flight=1, wanted=wanted, games=40, builders=builders)
 
 
-def test_engines_of_four_threads_want_the_games_of_a_quarter_of_the_slots(store):
-    game_settings = replace(long_run().game_settings, engine_options={"threads": "4"})
-    for_one, for_four = pacer(), pacer(game_settings=game_settings)
-    fewer, more = seen(store, active_slots=16), seen(store, active_slots=64)
-    assert for_four.pacing(more).wanted == for_one.pacing(fewer).wanted
-    assert for_four.batches(more) == for_one.batches(fewer)
-
-
-def test_nothing_is_known_of_builds_before_the_first(store):
-    unproved = BuildThreads(FixedDelivery(source_sha256="0" * 64))
-    assert unproved.seconds == ASSUMED_SECONDS
-    assert BuildThreads(FixedDelivery()).seconds == 0.0
-
-
-def test_depth_grows_with_the_results_up_to_what_the_length_of_the_run_bears(store):
-    view = seen(store)
+def test_depth_grows_with_the_results_up_to_what_the_length_of_the_run_bears():
+    view = seen()
     numbers_in_flight = [
         pacer().pacing(replace(view, run=replace(view.run, applied=n))).in_flight
         for n in (0, 4, 99)
@@ -290,8 +290,8 @@ def test_depth_grows_with_the_results_up_to_what_the_length_of_the_run_bears(sto
     assert pacer(planned_iterations=99).pacing(view).in_flight == 1
 
 
-def test_a_batch_is_a_fair_share_of_what_is_left(store):
-    few, many = seen(store, active_slots=2), seen(store, active_slots=64)
+def test_a_batch_is_a_fair_share_of_what_is_left():
+    few, many = seen(active_slots=2), seen(active_slots=64)
     one = pacer(games_per_iteration=40, batch_size=10)
     assert one.batches(few) == (10, 10, 10, 4, 2, 2, 2)
     assert one.batches(many) == (2,) * 20

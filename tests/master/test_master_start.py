@@ -67,14 +67,26 @@ def test_an_engine_that_is_none_is_refused_in_its_line(project):
         checked_space(load_config(project / "config.toml", {}))
 
 
-def test_a_start_that_breaks_a_constraint_is_told(project, store):
-    params = 'constraints = ["margin <= depth"]\n' + PARAMS.replace("min = 50", "min = 4")
+@pytest.mark.parametrize(
+    ("params", "note"),
+    [
+        (
+            'constraints = ["margin <= depth"]\n' + PARAMS.replace("min = 50", "min = 4"),
+            "params.toml: margin <= depth does not hold: "
+            "the start is played with margin 200 as 4 and depth 3 as 4",
+        ),
+        (
+            PARAMS.replace("value = 200", "value = 210"),
+            "starts elsewhere than the source, whose values follow: margin at 210 (200)",
+        ),
+    ],
+)
+def test_a_start_that_breaks_a_constraint_or_is_not_the_sources_is_told(
+    params, note, project, store
+):
     write_project(project, params=params)
-    (told,) = prepare(load_config(project / "config.toml", {}), store).notes
-    right = (
-        "margin <= depth does not hold: the start is played with margin 200 as 4 and depth 3 as 4"
-    )
-    assert told == f"params.toml: {right}"
+    told, *_ = prepare(load_config(project / "config.toml", {}), store).notes
+    assert told == note
 
 
 def test_a_run_that_somebody_else_has_created_meanwhile_goes_on(project, store, monkeypatch):
@@ -213,13 +225,6 @@ def test_a_binary_is_searched_with_once_for_each_run(project, store):
         return words.count("uci\n"), "go nodes" in words
 
     assert [asked(name) for name in ("one", "one", "two")] == [(2, True), (1, False), (2, True)]
-
-
-def test_values_that_are_not_those_of_the_source_are_told(project, store):
-    write_project(project, CONFIG, PARAMS.replace("value = 200", "value = 210"))
-    found = prepare(load_config(project / "config.toml", {}), store)
-    said = "starts elsewhere than the source, whose values follow: margin at 210 (200)"
-    assert found.notes[0] == said
 
 
 def test_a_run_starts_where_another_one_was_and_is_replayed(project, store):

@@ -105,9 +105,6 @@ class Tuner:
     def wait_for_games(self, games: int) -> None:
         self.until(lambda store: store.totals(store.run(None).id).tally.games >= games)
 
-    def wait_for_results(self, applied: int) -> None:
-        self.until(lambda store: store.run(None).applied >= applied)
-
     def ends(self, *processes: Running, codes: tuple[int, ...] = (0,)) -> None:
         """Wait until these end by themselves, each with one of these exit codes."""
         for process in processes:
@@ -208,8 +205,3 @@ def before_each_answer(script: Path, code: str) -> None:
 def engines_of(tuner: Tuner) -> list[int]:
     """The engines of a tuner that run."""
     return running_with(str(tuner.folder / "optional.py"))
-
-
-def wait_for_engines(tuner: Tuner) -> None:
-    """Wait until games are played."""
-    wait_until(lambda: bool(engines_of(tuner)), PATIENCE)

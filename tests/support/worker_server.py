@@ -113,12 +113,6 @@ def worker_server(ssl_context: Any = None) -> Iterator[WorkerServer]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            self._serve()
-
-        def do_POST(self) -> None:
-            self._serve()
-
-        def _serve(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             if state.is_away:
                 self.close_connection = True
@@ -133,6 +127,8 @@ def worker_server(ssl_context: Any = None) -> Iterator[WorkerServer]:
             for start in range(0, len(content), PART):
                 self.wfile.write(content[start : start + PART])
                 time.sleep(state.pause if len(content) > PART else 0.0)
+
+        do_POST = do_GET  # noqa: N815
 
         def log_message(self, *_: object) -> None:
             pass

@@ -129,18 +129,14 @@ def test_a_book_has_these_openings_or_is_refused_with_the_line(tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_book_of_too_many_openings_is_refused(tmp_path, monkeypatch):
+def test_a_book_with_another_hash_or_of_too_many_openings_is_refused(tmp_path, monkeypatch):
+    name, digest = book(tmp_path, EPD), sha256(EPD.encode()).hexdigest()
+    assert load(Book(name=name, sha256=digest)).sha256 == digest
+    with pytest.raises(InvalidInput, match=digest):
+        load(Book(name=name, sha256="0" * 64))
     monkeypatch.setattr(book_module, "MAX_OPENINGS", 2000)
     monkeypatch.setattr(book_module, "MAX_GAMES", 20)
     fault = refusal(book(tmp_path, f"{EPD}\n" * 2001))
     assert "2,001 lines" in fault and "2,000 at most" in fault
     fault = refusal(book(tmp_path, f"{GAME}1. e4 *\n\n" * 21, "book.pgn"))
     assert "more than 20 games" in fault
-
-
-def test_a_book_with_another_hash_is_refused(tmp_path):
-    name = book(tmp_path, EPD)
-    digest = sha256(EPD.encode()).hexdigest()
-    assert load(Book(name=name, sha256=digest)).sha256 == digest
-    with pytest.raises(InvalidInput, match=digest):
-        load(Book(name=name, sha256="0" * 64))

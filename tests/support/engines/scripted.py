@@ -100,13 +100,14 @@ class Engine:
 
     def go(self) -> None:
         ply = len(self.moves)
-        now = ply == self.given.at_ply and self.skipped() and self.still_faulty()
+        now = ply == self.given.at_ply and self.is_due()
         if now and self.given.fault:
             FAULTS.get(self.given.fault, lambda engine: None)(self)
         if now and self.given.think is not None:
             self.ponder_until_stop(self.given.think)
         time.sleep(self.given.sleep)
-        self.wait_at_the_gate()
+        while self.given.gate and not Path(self.given.gate).exists():
+            time.sleep(0.005)
         for depth in range(self.given.lines):
             say(f"info depth {depth} score cp 1 nodes {depth} pv a1a1")
         self.tell_score(ply)
@@ -114,21 +115,16 @@ class Engine:
             os.write(1, Path(self.given.says).read_bytes())
         say(f"bestmove {self.choice(ply)}")
 
-    def skipped(self) -> bool:
+    def is_due(self) -> bool:
+        """Whether it goes wrong now, which it does after so many times, and once if a file says."""
         self.given.skip -= 1
-        return self.given.skip < 0
-
-    def still_faulty(self) -> bool:
-        marker = self.given.only_once
-        if not marker:
-            return True
-        first = not Path(marker).exists()
-        Path(marker).touch()
+        if self.given.skip >= 0:
+            return False
+        marker = self.given.only_once and Path(self.given.only_once)
+        first = not (marker and marker.exists())
+        if marker:
+            marker.touch()
         return first
-
-    def wait_at_the_gate(self) -> None:
-        while self.given.gate and not Path(self.given.gate).exists():
-            time.sleep(0.005)
 
     def ponder_until_stop(self, seconds: float) -> None:
         import select
