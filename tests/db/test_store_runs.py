@@ -278,11 +278,12 @@ def test_a_run_ends_when_all_is_applied_and_can_still_be_validated(store, expire
     if ended_by == "finish":
         store.finish(run.master)
         assert run.now().status is RunStatus.FINISHED
+        assert store.work_left(), "its master may be about to open the validation"
     else:
         store.stop("first", "me", "enough")
     assert run.now().finished_at is not None
-    assert store.work_left(), "its master may be about to open the validation"
     assert store.open_iteration(run.master, new_validation(opened_on=2)) == 3
+    assert store.work_left()
     assert [claim.iteration_number for claim in run.play()] == [3, 3]
     (row,) = store.iterations(run.run.id, purpose=Purpose.VALIDATE)
     store.complete_validation(run.master, row.id, 7.5)
