@@ -25,7 +25,7 @@ from spsa.planning.plan_inputs import (
     noise,
     pace,
 )
-from spsa.planning.plan_warnings import side_warnings, space_warnings
+from spsa.planning.plan_warnings import book_warnings, side_warnings, space_warnings
 from spsa.planning.recovery import EngineAssumptions, RunDesign, coarser, recovery
 from spsa.planning.simulated_run import SimulatedGames
 
@@ -203,12 +203,25 @@ SPACES = {
 }
 
 
-def test_what_is_warned_of_parameters():
-    found = ""
-    for name, space in SPACES.items():
-        told = (*space_warnings(space, 1.0), *side_warnings(space, 1.0))
-        found += "".join(f"{line}\n" for line in (name, *(f"    {w.line}: {w}" for w in told)))
-    compare(Path(__file__).with_name("warnings.txt"), found)
+BOOKS = {
+    "a book whose games are mostly drawn": Openings.of(0.85),
+    "a book in which one side is far ahead": Openings(draw_elo=100.0, ahead=300.0),
+    "a usual book": Openings.of(0.6),
+}
+
+
+def test_what_is_warned_of_parameters_and_books():
+    told = {
+        name: [*space_warnings(space, 1.0), *side_warnings(space, 1.0)]
+        for name, space in SPACES.items()
+    }
+    told |= {name: [*book_warnings(openings)] for name, openings in BOOKS.items()}
+    lines = (
+        line
+        for name, found in told.items()
+        for line in (name, *(f"    line {one.line}: {one}" for one in found))
+    )
+    compare(Path(__file__).with_name("warnings.txt"), "\n".join(lines))
 
 
 def inputs(**over):
@@ -274,14 +287,6 @@ def test_unbalanced_openings_save_games_where_most_are_drawn(draw_rate, at_200, 
     assert found == pytest.approx((at_200, at_300), abs=0.06)
 
 
-def test_a_drawish_book_is_pointed_at():
-    (drawn,) = warned(inputs(openings=Openings.of(0.85)), "book")
-    assert "fewer games" in drawn.remedy
-    (biased,) = warned(inputs(openings=Openings(draw_elo=100.0, ahead=300.0)), "book")
-    assert "balanced openings would need" in biased.remedy
-    assert not warned(inputs(openings=Openings.of(0.6)), "book")
-
-
 @pytest.mark.slow
 def test_slots_that_would_idle_are_said():
     flat = design(problem=problem(iterations=400, pairs=20))
@@ -294,7 +299,8 @@ def test_slots_that_would_idle_are_said():
 
 
 def test_builds_that_no_depth_hides_are_said():
-    assert warned(inputs(shape=replace(SHAPE, in_flight=2)), "games_per_iteration")  # 20 s of 30
+    asked = inputs(shape=replace(SHAPE, in_flight=2), openings=Openings.of(0.85))  # 20 s of 30
+    assert {"games_per_iteration", "book"} <= {warning.name for warning in plan(asked).warnings}
     long = inputs(shape=Shape(iterations=900, games=10, batch_games=4, in_flight=2))
     (told,) = [w for w in in_flight_warnings(long, 2, None) if w.name == "games_per_iteration"]
     assert told.remedy == "games_per_iteration = 40 and max_iterations = 225 shorten it"
