@@ -142,8 +142,7 @@ def test_what_each_space_says_and_what_is_wrong_with_it(params):
             return refused.lines
         if source := files.get("src/c.rs"):
             text = (FIXTURES / source).read_text("utf-8") if source.endswith(".rs") else source
-            told = check_against_source(space, {"src/c.rs": text})
-            return map(str, told or ["it fits"])
+            return map(str, check_against_source(space, {"src/c.rs": text}))
         written = json.loads(json.dumps(space.to_json()))
         assert Space.from_json(written) == space
         tables = zip(space.parameters, written["parameters"], strict=True)
@@ -227,7 +226,7 @@ def test_only_the_values_change_and_nothing_where_they_are_the_same(params):
         assert not project_theta(path, theta), "a second time nothing changes"
         load_space(path)
         lines = zip(TEXT.splitlines(), path.read_text().splitlines(), strict=True)
-        return [new for old, new in lines if old != new] or ["nothing changes"]
+        return [new for old, new in lines if old != new]
 
     compare_cases(HERE / "projection.txt", shown)
 

@@ -6,6 +6,7 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from difflib import unified_diff
 from itertools import groupby
 from pathlib import Path
 
@@ -17,7 +18,9 @@ def compare(path: Path, found: str) -> None:
     """What was found has to be the text of the file."""
     if os.environ.get("GOLDEN") == "write":
         path.write_text(found, encoding="utf-8")
-    assert found.splitlines() == path.read_text(encoding="utf-8").splitlines()
+    was = path.read_text(encoding="utf-8").splitlines()
+    changed = [*unified_diff(was, found.splitlines(), path.name, "what was found", lineterm="")]
+    assert not changed, "\n".join(changed)
 
 
 def compare_cases(path: Path, show: Callable[[dict[str, str]], Iterable[str]]) -> None:
@@ -35,7 +38,7 @@ def _cases(path: Path, show: Callable[[dict[str, str]], Iterable[str]]) -> Itera
         if kind != _SHOWN:
             yield from lines
         if kind == "given":
-            for line in show(_files(lines)):
+            for line in [*show(_files(lines))] or ["nothing"]:
                 yield f"{_SHOWN}{line}"
 
 
