@@ -11,32 +11,10 @@ from spsa.config.projection import project_theta
 from spsa.config.space import load_space
 from spsa.report.status import status
 
-OURS = """\
-[margin]
-value = 50  # a person's words
-min = 0
-max = 100
-step = 8
-
-[ratio]
-value = 0.3
-min = 0.1
-max = 0.9
-step = 0.1
-scale = 100
-
-[still]
-value = 50
-min = 0
-max = 100
-step = 8
-active = false
-"""
-
 
 @pytest.fixture
-def store(project, project_store):
-    (project / "params.toml").write_text(OURS)
+def store(project_store, transcript):
+    transcript("the parameters")
     return project_store
 
 

@@ -13,17 +13,6 @@ from spsa.master.match_engines import MatchDelivery, run_of_match
 from spsa.master.validation import ValidationMatch
 from spsa.protocol import required_pattern
 
-PLAYS = """#!/bin/sh
-while read -r line; do
-  case "$line" in
-    uci) echo "option name Hash type spin default 1 min 1 max 64"; echo uciok ;;
-    isready) echo readyok ;;
-    go*) echo "info depth 1 nodes ${line##* } score cp 0"; echo "bestmove e2e4" ;;
-    quit) exit ;;
-  esac
-done
-"""
-
 
 def test_what_no_match_can_be_made_of_is_refused(project, project_store, transcript):
     staged = stage(project_store, load_space(project / "params.toml"), planned=3)
@@ -36,6 +25,7 @@ def test_what_no_match_can_be_made_of_is_refused(project, project_store, transcr
 @pytest.mark.usefixtures("project")
 def test_what_is_no_engine_of_this_match_is_refused(transcript):
     transcript("programs")
+    transcript("two engines")
     transcript("a binary is not for machines of all kinds")
 
 
@@ -75,11 +65,9 @@ def test_a_match_has_as_many_games_as_its_shares_divide(
 
 @pytest.mark.parametrize("options", [("--games", 10, "--handicap", 2), ("--sprt", 0, 5)])
 def test_a_match_of_engines_that_was_left_goes_on_by_the_name_of_its_run_alone(
-    project, project_store, ask, monkeypatch, options
+    project, project_store, ask, transcript, monkeypatch, options
 ):
-    for name, text in (("script", PLAYS), ("other", PLAYS + "# another one\n")):
-        (project / name).write_text(text)
-        (project / name).chmod(0o755)
+    transcript("two engines")
 
     def leave(held, run, match):
         asked.append(match)
