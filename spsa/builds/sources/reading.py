@@ -68,6 +68,7 @@ def parse(
         frozenset(word for one in tree.marked(mark) for word in _words(one.node))
         for mark in ("length", "kind")
     )
+    printed = (Bounds(PRINTED, own, (*map(int, n),)) for own, *n in _PRINTED.findall(text))
     return SourceFile(
         name=name,
         text=text,
@@ -75,13 +76,7 @@ def parse(
         broken=min(broken, default=None),
         lengths=lengths,
         kinds=kinds,
-        bounds=(
-            *(_bounds(values, mark.parts) for mark in tree.marked("bounds")),
-            *(
-                Bounds(PRINTED, place, (*map(int, told),))
-                for place, *told in _PRINTED.findall(text)
-            ),
-        ),
+        bounds=(*(_bounds(values, mark.parts) for mark in tree.marked("bounds")), *printed),
     )
 
 

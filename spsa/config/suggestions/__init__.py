@@ -92,12 +92,10 @@ def select(texts: Mapping[str, str]) -> Selection:
     own = (each for each in found.values() if any(one.declared for _, one in each))
     told_of = [_is_told(*one) for each in own for one in each if not one[1].reason]
     if sum(told_of) > max(2, _FEW * len(told_of)):
-        found = {
-            path: [
+        for each in found.values():
+            each[:] = [
                 (one, s if _is_told(one, s) else s.opposed(against.NOT_DECLARED)) for one, s in each
             ]
-            for path, each in found.items()
-        }
     active = {path: sum(not one.reason for _, one in each) for path, each in found.items()}
     ranks = {path: against.rank_of_file(path) for path in found}
     ordered = sorted(found, key=lambda path: (-ranks[path], -active[path], path))

@@ -108,18 +108,16 @@ _OF_NAME = (
         r"|(RANK|FILE)(S|_[1-8A-H])|(\w+_)?TABLE_(SIZE|OFFSETS?)|(\w+_)?(SQ|PC|OPP)_OFFSET|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
     ),
     _Rule(
-        _STANDARD,
-        r"(\w+_)?DRAW_(SCORE|VALUE)",
-        r"BOOK|CONTEMPT|STYLE|NUMA|FRC|RESIGN|PERIODIC\w*|REPORT|FEN",
+        _STANDARD, r"(\w+_)?DRAW_(SCORE|VALUE)", r"BOOK|CONTEMPT|STYLE|NUMA|PERIODIC\w*|REPORT|FEN"
     ),
     _Rule(
         _SIZE,
         word=r"ALLOC|BENCH\w*|BITS?|BUCKETS?|BYTES|CAPACITY|DEBUG|DIM(S|ENSIONS?)?|DIRECTIONS?|NORTH"
-        r"|SOUTH|EAST|WEST|LEFT|RIGHT|FWD|ENTRIES|EPOCH|EPS(ILON)?|FLAGS?|FRACTIONS|GENFENS?|HASH|HEIGHT|HIDDEN|IDS?"
+        r"|SOUTH|EAST|WEST|LEFT|RIGHT|FRC|FWD|ENTRIES|EPOCH|EPS(ILON)?|FLAGS?|FRACTIONS|GENFENS?|HASH|HEIGHT|HIDDEN|IDS?"
         r"|INDENT|LAMBDA|LEARNING|LR|MOMENTUM|MULTIPV|NOLIMIT|RANDOM|STRIDES?|SYZYGY|UNKNOWN|INF|INFINITY|INFINITE|INPUTS?|INVALID"
         r"|CURRMOVE|FREQUENCY|INTERVAL|REFRESH|WRAPPING|(MVV)?LVA|VERBOSE"
         r"|KEYS?|LAYERS?|LEN|LENGTH|LOGIT|LOST|MASKS?|ME(GA|BI)BYTES?|[KMG]I?B|NONE|NORMALI[SZ]\w+|NUM"
-        r"|NUMBER|OUTPUTS?|PADDING|PORT|QA|QB|L\d+Q|QUANTI[SZ]\w+|RIGHTS|SEED|SLOTS|\w*SHIFTS?|INDEXES|INDICES|DSTS?|SKIP|STACK|THREADS?"
+        r"|NUMBER|OUTPUTS?|PADDING|PORT|RESIGN|QA|QB|L\d+Q|QUANTI[SZ]\w+|RIGHTS|SEED|SLOTS|\w*SHIFTS?|INDEXES|INDICES|DSTS?|SKIP|STACK|THREADS?"
         r"|TRACE|TUNING|TYPES|UNROLL|UNDEFINED|UNSEARCHED|UNITS?|VERSION|WON|WIN|ZOBRIST",
     ),
     _Rule(
@@ -387,10 +385,7 @@ def to_file(path: str) -> str:
 
 
 def to_alone(one: SourceConstant, kinds: set[str]) -> str:
-    """Why one number is not tunable whose name is not clear: it stands for a kind, or for nothing.
-
-    `kinds` are the names of what others are compared with.
-    """
+    """Why a number is not tunable that stands for a kind, of whose names these are, or for none."""
     number, clear = getattr(one.single, "number", 0), is_clear(one)
     if number and abs(number) < _GREATEST_KIND and one.name in kinds and not clear:
         return KIND
@@ -400,9 +395,9 @@ def to_alone(one: SourceConstant, kinds: set[str]) -> str:
 
 def to_place(one: SourceConstant, rank: int) -> str:
     """Why a constant is not tunable if neither its file, by its rank, nor its name speaks of it."""
-    known, clear = words("_".join((*one.scope, one.name))), is_clear(one)
+    clear = is_clear(one)
     if rank == 1:
-        of_board = clear or _holds(_OF_BOARD, known)
+        of_board = clear or _holds(_OF_BOARD, words("_".join((*one.scope, one.name))))
         clear = of_board or one.kind not in (Kind.CONST_FUNCTION, Kind.VARIABLE)
     return "" if clear and rank >= 0 else UNRELATED
 
