@@ -159,7 +159,7 @@ def test_what_each_space_says_and_what_is_wrong_with_it(params):
     [
         ("a = " + "[" * 5000, "nested too deeply"),
         (f"{TABLE}# \0\n", "params.toml:6: [params.toml] is not TOML"),
-        (f"{TABLE}# \xff\n".encode("latin-1"), "params.toml:6: [params.toml] is not UTF-8"),
+        (f"\n{TABLE}# \xff\n".encode("latin-1"), "params.toml:7: [params.toml] is not UTF-8"),
         (
             "".join(f"[p{i}]\n" for i in range(5001)),
             "5001 parameters are too many; tune at most 5000",
