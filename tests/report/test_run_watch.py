@@ -109,7 +109,7 @@ def test_machines_are_seldom_compared(sqlite_store, sqlite_url, tmp_path, monkey
     assert len(compared) == 2
 
 
-def test_masters_of_a_paused_run_tell_it_once(sqlite_store, sqlite_url, tmp_path):
+def test_masters_of_a_paused_run_tell_it_once(sqlite_store, sqlite_url, tmp_path, transcript):
     staged, told = stage(sqlite_store, SPACE, 1, planned=9), list[Message]()
     wanted = config(tmp_path, sqlite_url)
     sqlite_store.pause("first", "me", "lunch")
@@ -120,18 +120,14 @@ def test_masters_of_a_paused_run_tell_it_once(sqlite_store, sqlite_url, tmp_path
         sqlite_store.resume("first", "me")
         wait_until(lambda: told[1:])
     assert told_alarms(sqlite_store, staged.run) == {}
-    paused, over = told
-    assert (paused.run, paused.kind, over.kind) == ("first", "paused", "over")
-    run, begun, see = paused.text.splitlines()
-    assert (run, see) == ("run first", "see `spsa-master status --run first`")
-    assert begun.startswith("alarm: first: it is paused: lunch; continue it with")
-    assert over.text.splitlines()[1:-1] == ["over: first: it is paused: lunch"]
+    assert [(one.run, one.kind) for one in told] == [("first", "paused"), ("first", "over")]
+    transcript.shows("a run is paused and resumed", "\n--\n".join(one.text for one in told))
     kinds = [event.kind for event in sqlite_store.events(staged.run.id)]
     assert kinds[-4:] == ["paused", "alarm", "running", "alarm_over"]
 
 
 def test_the_end_and_each_measurement_are_told_once_by_all_masters_together(
-    sqlite_store, sqlite_url, tmp_path
+    sqlite_store, sqlite_url, tmp_path, transcript
 ):
     staged, told = stage(sqlite_store, SPACE, 2, planned=2), list[Message]()
     wanted = config(tmp_path, sqlite_url)
@@ -148,12 +144,8 @@ def test_the_end_and_each_measurement_are_told_once_by_all_masters_together(
     assert [one.kind for one in ended] == ["validation", "validation", "finished"]
     with watched(staged, wanted, told.append):
         pass
-    (first, third, second) = news()
-    assert first[0] == "validation" and "against start: 8 games, Elo" in first[1][0]
-    assert first[1][1].startswith("verdict: ")
-    assert second[0] == "finished" and second[1][0].startswith("finished: 2 of 2 iterations, 16 g")
-    assert "take the result: `spsa-master params diff --run first`" in second[1][1]
-    assert third[0] == "validation" and "not decided" in third[1][0], "nothing more is played"
+    lines = [line for _, text in news() for line in (*text, "--")]
+    transcript.shows("a run ends with a match that is not decided", "\n".join(lines))
     for _ in "12":
         with watched(staged, wanted, told.append):
             time.sleep(0.3)

@@ -3,7 +3,6 @@
 import os
 import shutil
 import ssl
-import time
 import urllib.error
 import urllib.request
 from socket import create_server
@@ -84,21 +83,10 @@ def proxied(request, tmp_path, sqlite_url):
     proxy = Running(line, tmp_path, {"PATH": os.environ["PATH"], "HOME": str(tmp_path)})
     trusting = ssl.create_default_context(cafile=tmp_path / "proxy.crt")
     url = f"https://localhost:{port}/"
-    assert "ok" in until_it_listens(f"{url}health", trusting)
+    assert "ok" in got(f"{url}health", None, trusting)
     yield url, trusting
     proxy.terminate()  # its own workers hear of that, and not of a kill
     proxy.wait()
-
-
-def until_it_listens(url, trusting):
-    for _ in range(100):
-        try:
-            return got(url, None, trusting)
-        except urllib.error.URLError as error:
-            if not isinstance(error.reason, ConnectionError):
-                raise
-            time.sleep(0.1)
-    raise AssertionError("it does not answer")
 
 
 def test_a_proxy_passes_on_what_the_server_needs_and_whose_request_it_is(proxied, sqlite_url):

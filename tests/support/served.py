@@ -5,6 +5,7 @@ import shlex
 import ssl
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -157,8 +158,10 @@ def got(url: str, token: str | None = None, trusting: ssl.SSLContext | None = No
         try:
             with urllib.request.urlopen(request, timeout=60, context=trusting) as answer:
                 return str(answer.read().decode())
-        except ConnectionError:
-            time.sleep(0.05)
+        except (ConnectionError, urllib.error.URLError) as error:
+            if not isinstance(getattr(error, "reason", error), ConnectionError):
+                raise
+            time.sleep(0.1)
     raise AssertionError("it does not answer")
 
 
