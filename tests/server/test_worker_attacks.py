@@ -7,6 +7,7 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import product
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -56,20 +57,19 @@ def run(server, shell):
 
 def test_no_request_is_carried_out_without_the_token_of_an_invited_machine(run, monkeypatch):
     monkeypatch.setattr("spsa.server.people.MAX_WRONG", 10_000)
-    before, token = run.counts(), run.bad.token
     run.store.register_worker(new_worker("direct", host="direct", secret="s" * 40))
-    wrong = [f"Bearer {token}x", "Bearer ", "Bearer " + "x" * 5_000, "Basic YTpi", f"Token {token}"]
-    wrong += ["x", f"Bearer {chr(233)}", f"Bearer {'s' * 40}"]
-    with serving(run.store) as url:
-        nobody = Sender(url)
+    bearers = (f"{run.bad.token}x", "", "x" * 5_000, chr(233), "s" * 40)
+    wrong = [f"Bearer {one}" for one in bearers] + ["Basic YTpi", f"Token {run.bad.token}", "x"]
+    with run.unchanged():
+        with serving(run.store) as url:
+            nobody = Sender(url)
+            for method, path in PATHS:
+                assert nobody.send(method, path, b"{}").refusal == (401, "no_token")
+                for text in wrong:
+                    assert nobody.send(method, path, b"{}", Authorization=text).status == 401, text
+        run.store.revoke_machine(run.bad.name, "owner")
         for method, path in PATHS:
-            assert nobody.send(method, path, b"{}").refusal == (401, "no_token")
-            for text in wrong:
-                assert nobody.send(method, path, b"{}", Authorization=text).status == 401, text
-    run.store.revoke_machine(run.bad.name, "owner")
-    for method, path in PATHS:
-        assert run.bad.send(method, path, b"{}").refusal == (403, "revoked"), path
-    assert run.counts() == before
+            assert run.bad.send(method, path, b"{}").refusal == (403, "revoked"), path
 
 
 def test_who_guesses_has_to_wait_and_machines_at_the_same_address_do_not(run):
@@ -122,37 +122,29 @@ def bodies(claim, worker_id):
     }
 
 
-def test_a_machine_cannot_speak_for_the_worker_of_another(run):
+def test_a_machine_can_neither_speak_for_another_nor_use_its_claim(run):
     claim = run.good.claimed()
-    before = run.counts(), run.batch(claim)
+    mine, theirs = bodies(claim, run.good.id), bodies(claim, run.bad.id)
     asked = {f"/worker/{kind.path}" for kind in REQUESTS}
-    assert bodies(claim, run.good.id).keys() == asked - {"/worker/register", "/worker/work"}
-    for path, body in bodies(claim, run.good.id).items():
-        assert run.bad.post(path, body).refusal == (403, "not_permitted"), path
-    for path, body in bodies(claim, 2**62).items():
-        assert run.bad.post(path, body).refusal == (409, "not_registered"), path
-    assert (run.counts(), run.batch(claim)) == before
-    for name in (run.good.name, f"{run.good.name}-1"):
-        taken = to_json(new_worker(name))
-        assert run.bad.post("/worker/register", taken).refusal == (409, "name_taken")
+    assert mine.keys() == asked - {"/worker/register", "/worker/work"}
+    again = {**theirs["/worker/claim"], "claim_id": claim.claim_id}
+    with run.unchanged(claim):
+        for path, body in mine.items():
+            assert run.bad.post(path, body).refusal == (403, "not_permitted"), path
+        for path, body in bodies(claim, 2**62).items():
+            assert run.bad.post(path, body).refusal == (409, "not_registered"), path
+        for name in (run.good.name, f"{run.good.name}-1"):
+            taken = to_json(new_worker(name))
+            assert run.bad.post("/worker/register", taken).refusal == (409, "name_taken")
+        for path, body in (("report", theirs["/worker/report"]), ("claim", again)):
+            assert run.bad.post(f"/worker/{path}", body).refusal == (409, "lease_lost")
+        assert run.bad.post("/worker/renew", theirs["/worker/renew"]).json == {"reply": []}
+        for path in ("/worker/release", "/worker/fail"):
+            assert run.bad.post(path, theirs[path]).json == {"reply": None}
     assert run.good.report(claim).json == {"reply": "accepted"}
-
-
-def test_the_claim_of_another_machine_is_of_no_use(run):
-    claim = run.good.claimed()
-    before = run.counts(), run.batch(claim)
-    theirs = bodies(claim, run.bad.id)
-    assert run.bad.post("/worker/report", theirs["/worker/report"]).refusal == (409, "lease_lost")
-    assert run.bad.post("/worker/renew", theirs["/worker/renew"]).json == {"reply": []}
-    asked = {**theirs["/worker/claim"], "claim_id": claim.claim_id}
-    assert run.bad.post("/worker/claim", asked).refusal == (409, "lease_lost")
-    for path in ("/worker/release", "/worker/fail"):
-        assert run.bad.post(path, theirs[path]).json == {"reply": None}
-    assert (run.counts(), run.batch(claim)) == before
-    assert run.good.report(claim).json == {"reply": "accepted"}
-    before = run.counts(), run.batch(claim)
-    assert run.bad.post("/worker/report", theirs["/worker/report"]).refusal == (409, "lease_lost")
-    assert (run.counts(), run.batch(claim)) == before
+    with run.unchanged(claim):
+        late = run.bad.post("/worker/report", theirs["/worker/report"])
+        assert late.refusal == (409, "lease_lost")
 
 
 def test_a_report_counts_once_however_often_and_at_once_it_comes(run):
@@ -183,13 +175,12 @@ FALSE_RESULTS: dict[str, dict[str, Any]] = {
 
 def test_a_result_that_cannot_be_true_is_refused_with_its_place(run):
     claim = run.bad.claimed()
-    before = run.counts(), run.batch(claim)
     for field, over in FALSE_RESULTS.items():
-        answer = run.bad.report(claim, **over)
+        with run.unchanged(claim):
+            answer = run.bad.report(claim, **over)
         assert answer.refusal == (422, "out_of_range"), (over, answer.json)
         told = f"{answer.json['field']} {answer.json['error']}"
         assert field in told.replace("BatchResult", "BatchReport.result"), (over, answer.json)
-        assert (run.counts(), run.batch(claim)) == before, over
     assert run.bad.report(claim).json == {"reply": "accepted"}
 
 
@@ -199,12 +190,11 @@ def test_text_of_a_void_game_is_kept_as_it_is_or_refused(run):
         return {"kept_voids": [{"pair": 0, "culprit": "plus", "white": "minus", **game}]}
 
     claim = run.bad.claimed()
-    before = run.counts(), run.batch(claim)
-    for text in ("\ud800", "x" * 40_000):
-        body = {"held": held(claim), "failure": {"reason": "no", **kept(text)}}
-        assert run.bad.report(claim, **kept(text)).status == 422
-        assert run.bad.post("/worker/fail", body).status == 422
-    assert (run.counts(), run.batch(claim)) == before
+    with run.unchanged(claim):
+        for text in ("\ud800", "x" * 40_000):
+            body = {"held": held(claim), "failure": {"reason": "no", **kept(text)}}
+            assert run.bad.report(claim, **kept(text)).status == 422
+            assert run.bad.post("/worker/fail", body).status == 422
     everything = "".join(map(chr, range(256))) + "\u2028\U0001f600'\";--{}%s:x"
     assert run.bad.report(claim, **kept(everything)).status == 200
     (line,) = [line for line in run.store.batches(run.stage.run.id) if line.void_log]
@@ -220,13 +210,11 @@ JUNK = (
 
 
 def test_what_is_no_value_of_the_protocol_is_refused(run):
-    before = run.counts()
-    for kind in REQUESTS:
-        for body in JUNK:
-            answer = run.bad.post(f"/worker/{kind.path}", body)
-            assert answer.refusal == (422, "out_of_range"), (kind.path, body[:80], answer)
+    with run.unchanged():
+        for path, body in product((kind.path for kind in REQUESTS), JUNK):
+            answer = run.bad.post(f"/worker/{path}", body)
+            assert answer.refusal == (422, "out_of_range"), (path, body[:80], answer)
             assert answer.json["field"] and len(answer.content) < 2_000
-    assert run.counts() == before
 
 
 def test_another_version_of_the_protocol_is_told_apart(run):
@@ -273,13 +261,12 @@ def test_a_body_is_at_most_a_megabyte(run):
 def test_half_a_body_is_no_request(run):
     claim = run.bad.claimed()
     body = json.dumps(report_of(claim)).encode()
-    before = run.counts(), run.batch(claim)
-    for sent in (0, 1, len(body) // 2, len(body) - 1):
-        with connected(run.url) as connection:
-            length = f"Content-Length: {len(body)}"
-            connection.sendall(head(run.bad, "/worker/report", length) + body[:sent])
-    time.sleep(0.2)
-    assert (run.counts(), run.batch(claim)) == before
+    start = head(run.bad, "/worker/report", f"Content-Length: {len(body)}")
+    with run.unchanged(claim):
+        for sent in (0, 1, len(body) // 2, len(body) - 1):
+            with connected(run.url) as connection:
+                connection.sendall(start + body[:sent])
+        time.sleep(0.2)
     assert run.bad.report(claim).json == {"reply": "accepted"}
 
 

@@ -137,6 +137,13 @@ class Scene:
         )
         return tuple(row)
 
+    @contextmanager
+    def unchanged(self, claim: Claim | None = None) -> Iterator[None]:
+        """Nothing counts more or less after this, and the batch of a claim is as it was."""
+        before = self.counts(), claim and self.batch(claim)
+        yield
+        assert (self.counts(), claim and self.batch(claim)) == before
+
     def go_on(self) -> None:
         """Nothing is wrong, and the honest machine and the master finish the iteration."""
         assert broken(self.sql) == []
