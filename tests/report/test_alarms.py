@@ -254,6 +254,8 @@ def test_tuned_values_that_are_measured_to_be_worse(store):
     staged.validate()
     found = status(store, staged.now())
     assert not [*of_validations(found)]
+    with patch.object(Match, "tally", Tally(20, 45, 35, (5, 16, 20, 7, 2))):  # by 95% alone
+        assert not [*of_validations(found)]
     lost = Tally(0, 40, 60, (0, 40, 10, 0, 0))
     with patch.object(Match, "tally", lost):
         (alarm,) = of_validations(found)

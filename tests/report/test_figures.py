@@ -88,9 +88,10 @@ def test_one_parameter_has_its_path_and_its_bounds(told):
     found = parameter_figures(told, path.name)
     assert [trace["name"] for trace in found["path"]["data"]] == ["theta"], "no bound is near"
     assert found["path"]["data"][0]["y"] == list(path.path)
-    near = replace(told, parameters=(replace(path, maximum=max(path.path) + 1.0),))
-    bound, _ = parameter_figures(near, path.name)["path"]["data"]
-    assert bound["name"] == "bound" and bound["y"] == [max(path.path) + 1.0] * 2
+    ends = min(path.path) - 1.0, max(path.path) + 1.0
+    near = replace(told, parameters=(replace(path, minimum=ends[0], maximum=ends[1]),))
+    *bounds, _ = parameter_figures(near, path.name)["path"]["data"]
+    assert [(one["name"], *one["y"]) for one in bounds] == [("bound", end, end) for end in ends]
     assert parameter_figures(told, "none") == {}
 
 
