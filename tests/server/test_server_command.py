@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import ssl
 import subprocess
 import urllib.error
@@ -60,6 +61,9 @@ def test_it_waits_until_there_are_tables_and_needs_the_token_at_other_addresses(
     with pytest.raises(urllib.error.HTTPError, match="401"):
         got(f"http://127.0.0.1:{port}/")
     assert json.loads(got(f"http://127.0.0.1:{port}/api/runs", TOKEN)) == {"runs": []}
+    with socket.create_connection(("127.0.0.1", int(port))) as connection:
+        connection.sendall(b"no HTTP\r\n\r\n")
+        assert b" 400 " in connection.recv(100)
     process.terminate()
     assert process.ended() == 0
     warned = "warning: tokens and results cross the network unencrypted"

@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import shlex
+import stat
 from functools import reduce
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from spsa.core.game_settings import DrawRule, ResignRule, TimeControl, TimeKind
 from spsa.errors import InvalidInput
 from worker import cli
 from worker.batches.service import server_of
-from worker.direct import private_url
+from worker.direct import machine_secret, private_url
 from worker.match.command import match_of
 from worker.match.report import Match
 from worker.replay import place_of
@@ -120,3 +121,10 @@ def test_what_is_right_is_taken():
     assert isinstance(served, Settings)
     assert (served.only_runs, served.not_runs) == (("b", "a"), ("c d",))
     assert served.labels == ("z", "a.1")
+
+
+def test_a_machine_keeps_its_secret_where_nobody_else_reads_it(tmp_path):
+    secret = machine_secret(tmp_path / "cache")
+    assert machine_secret(tmp_path / "cache") == secret and len(secret) == 64
+    kept = [tmp_path / "cache", *(tmp_path / "cache").iterdir()]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in kept] == [0o700, 0o600]
