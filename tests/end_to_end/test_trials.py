@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -171,32 +170,18 @@ def test_a_killed_worker_leaves_no_folders(fleet, tmp_path):
 PASSWORD, OTHER = "correct-horse-battery", "staple-of-the-driver"
 
 
-@dataclass
-class Listing:
-    """The programs that were seen, and what of the secrets was seen where."""
-
-    secrets: list[bytes]
-    seen: set[str] = field(default_factory=set)
-    found: set[str] = field(default_factory=set)
-
-    def look(self):
-        for process in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                self._look_at(process)
-
-    def saw_all(self, builders):
-        """These, and an engine of a worker's cache, whose file has the name of its hash."""
-        return builders <= self.seen and any(len(name) == 64 for name in self.seen)
-
-    def _look_at(self, process):
-        words = (process / "cmdline").read_bytes()
-        self.seen.add(Path(words.split(b"\0")[0].decode(errors="replace")).name)
-        shown = words.replace(b"\0", b" ").decode(errors="replace")
-        environment = (process / "environ").read_bytes()
-        ours = b"from spsa.cli import main" in words or b"\0-m\0worker\0" in words
-        for secret in self.secrets:
-            if secret in words or (secret in environment and not ours):
-                self.found.add(shown)
+def listed(secrets):
+    """The programs that run, and the command lines of those that show a secret to others."""
+    seen, found = set(), set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (process / "cmdline").read_bytes()
+            environment = (process / "environ").read_bytes()
+            seen.add(Path(words.split(b"\0")[0].decode(errors="replace")).name)
+            ours = b"from spsa.cli import main" in words or b"\0-m\0worker\0" in words
+            if any(one in words or (one in environment and not ours) for one in secrets):
+                found.add(words.replace(b"\0", b" ").decode(errors="replace"))
+    return seen, found
 
 
 @pytest.mark.slow
@@ -207,11 +192,19 @@ def test_no_secret_is_listed_or_logged(postgresql_url, tmp_path, monkeypatch):
     url = parse_url(postgresql_url).set(password=PASSWORD).render_as_string(hide_password=False)
     shutil.copytree(FIXTURES / "crate", tmp_path / "engine")
     tuner = Tuner(tmp_path, url, *texts("margin"))
-    listing = Listing([PASSWORD.encode(), OTHER.encode()])
+    seen, found = set(), set()
+
+    def has_seen_all():
+        """The compiler, and an engine of a worker's cache, whose file has the name of its hash."""
+        programs, showing = listed([PASSWORD.encode(), OTHER.encode()])
+        seen.update(programs)
+        found.update(showing)
+        return {"cargo", "rustc"} <= seen and any(len(name) == 64 for name in seen)
+
     tuner.master()
     tuner.worker("-v")
-    wait_until(lambda: listing.look() or listing.saw_all({"cargo", "rustc"}), PATIENCE)
-    assert listing.found == set()
+    wait_until(has_seen_all, PATIENCE)
+    assert found == set()
     assert PASSWORD not in tuner.words() and OTHER not in tuner.words()
 
 
@@ -221,5 +214,4 @@ def test_the_look_finds_what_is_there(shown):
     arguments = [PASSWORD] if shown == "argument" else []
     given = {"SECRET": PASSWORD} if shown == "environment" else {}
     Running(["sh", "-c", "sleep 60; true", "sh", *arguments], env={"PATH": os.defpath, **given})
-    listing = Listing([PASSWORD.encode()])
-    wait_until(lambda: listing.look() or bool(listing.found))
+    wait_until(lambda: bool(listed([PASSWORD.encode()])[1]))

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spsa.core.game_settings import Adjudication, Book, TablebaseRule
-from spsa.errors import InvalidInput, TuningError
-from spsa.openings.book import Opening, load
+from spsa.errors import TuningError
+from spsa.openings.book import Opening
 from worker.runner.adjudication import Adjudicator, open_tables
 from worker.runner.position import Ending, Position, Termination
 
@@ -75,8 +75,9 @@ def test_what_a_position_makes_of_moves(folder):
     tables = open_tables(THREE, [folder])
 
     def shown(files):
+        moves = tuple(files.get("opening", "").split())
         try:
-            position = Position(Opening(files["fen"], tuple(files.get("opening", "").split())))
+            position = Position(Opening(files["fen"], moves, chess960="chess960" in files))
         except ValueError as refused:
             yield str(refused)
             return
@@ -93,11 +94,11 @@ def test_what_a_position_makes_of_moves(folder):
             assert ruled(position, rule, None) is ruled(position, None, known) is None
         else:
             yield f"{position.command.decode()}: {position.plies} plies, {position.ending()}"
+            yield position.board.fen(shredder=True)
 
     compare_cases(Path(__file__).with_name("positions.txt"), shown)
 
 
-BOTH = "r3k2r/8/8/8/8/8/8/R3K2R w {} - 0 1"
 DOUBLE = "rkbbnnrq/pppppppp/8/8/8/8/PPPPPPPP/1RKNBBRQ w GBga - 0 1"
 BESIDE = Opening("4k3/8/8/8/8/8/8/5KR1 w G - 0 1", chess960=True)
 
@@ -106,30 +107,6 @@ def book(folder, text, name="book.epd"):
     path = folder / name
     path.write_text(text)
     return Book(name=str(path), chess960=True)
-
-
-@pytest.mark.parametrize("rights", ["KQkq", "HAha"])
-def test_shredder_and_x_fen_are_the_same_position(tmp_path, rights):
-    (opening,) = load(book(tmp_path, BOTH.format(rights))).openings
-    assert opening == Opening(BOTH.format("HAha"), chess960=True)
-    position = Position(opening)
-    assert [position.make(move) for move in ("e1g1", "e1c1", "e1h1", "e8a8")] == [False] * 2 + [
-        True
-    ] * 2
-    assert position.command == f"position fen {opening.fen} moves e1h1 e8a8".encode()
-    assert position.board.fen(shredder=True) == "2kr3r/8/8/8/8/8/8/R4RK1 w - - 2 2"
-
-
-def test_a_book_of_chess960_is_no_book_of_standard_chess(tmp_path):
-    double = book(tmp_path, DOUBLE)
-    assert [opening.fen for opening in load(double).openings] == [DOUBLE]
-    with pytest.raises(InvalidInput, match="BAD_CASTLING_RIGHTS"):
-        load(Book(name=double.name))
-    pgn = f'[Variant "Chess960"]\n[SetUp "1"]\n[FEN "{DOUBLE}"]\n\n1. e4 e5 *\n'
-    (opening,) = load(book(tmp_path, pgn, "book.pgn")).openings
-    assert opening == Opening(DOUBLE, ("e2e4", "e7e5"), chess960=True)
-    with pytest.raises(InvalidInput, match="a game of standard chess"):
-        load(book(tmp_path, "1. e4 e5 *\n", "standard.pgn"))
 
 
 def test_a_match_of_chess960_castles_is_written_down_and_needs_engines_that_know_it(tmp_path):
