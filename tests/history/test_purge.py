@@ -215,7 +215,7 @@ def test_times_are_those_of_the_reports(store, sql):
 
 @pytest.mark.slow
 def test_a_run_that_moved_on_is_looked_at_again(store, sql):
-    tested = RunUnderTest(store, iterations=6)
+    tested = RunUnderTest(store, iterations=6, game_settings=TWO)
     run = moved(tested, sleeps=2)
     planned = plan(store, run, tested.tuning, Selection(worker=BAD))
     later = moved(tested, sleeps=2)
