@@ -299,7 +299,7 @@ def test_what_is_not_there_cannot_be_set_aside_released_or_revoked(fleet):
             call()
 
 
-def test_registering_again_is_the_same_worker_brought_up_to_date(store, sql):
+def test_registering_again_is_the_same_worker_and_those_that_are_gone_are_forgotten(store, sql):
     first = store.register_worker(new_worker())
     sql("UPDATE spsa_worker SET last_seen_at = :then", then=LONG_AGO)
     changed = {"platform": "BSD", "cores": 3, "concurrency": 2, "version": "9", "sandbox": "x"}
@@ -311,14 +311,11 @@ def test_registering_again_is_the_same_worker_brought_up_to_date(store, sql):
     (row,) = store.workers()
     assert (row.nps, row.scale) == (1.5e6, 1.25)
     assert 0 <= row.seconds_since_seen < 60
-    assert store.register_worker(new_worker("machine-2")) != first
-
-
-def test_only_workers_that_are_gone_and_never_had_a_batch_are_forgotten(store, sql):
+    # only workers that are gone and never had a batch are forgotten
     on = stage(store)
     on.open()
     on.claim("held")
-    store.register_worker(new_worker("machine-2"))
+    assert store.register_worker(new_worker("machine-2")) != first
     sql("UPDATE spsa_worker SET last_seen_at = :then", then=LONG_AGO)
     store.register_worker(new_worker("machine-3"))
     names = [row.name for row in sql("SELECT name FROM spsa_worker ORDER BY name")]

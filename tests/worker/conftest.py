@@ -1,5 +1,6 @@
 """What the tests of workers share: a staged run, a server without a database."""
 
+from contextlib import closing
 from functools import partial
 
 import pytest
@@ -8,6 +9,8 @@ from builders import stage
 from engines.faulty import LOSER, WINNER, engine
 from trials import open_scripted
 from worker_server import claim_of, worker_server
+
+from spsa.uci.process import StopSignal
 
 DECLARED = "Margin type spin default 0 min -9 max 9"
 
@@ -40,6 +43,12 @@ def play(tmp_path, server):
             server.claims.append(claim_of(plus_path, minus_path, server, number=number, pairs=1))
 
     return offer_batches
+
+
+@pytest.fixture
+def stop_signal():
+    with closing(StopSignal()) as made:
+        yield made
 
 
 @pytest.fixture

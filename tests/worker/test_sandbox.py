@@ -103,12 +103,6 @@ def limits(tool):
     return EngineLimits(isolation=found)
 
 
-@pytest.fixture
-def stop_signal():
-    with closing(StopSignal()) as made:
-        yield made
-
-
 def program(folder, text):
     path = folder / "program"
     path.write_text(f"#!{AS_NOBODY or sys.executable}\n{textwrap.dedent(text)}")

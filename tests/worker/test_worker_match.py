@@ -110,7 +110,7 @@ def test_help_needs_nothing_heavy():
     assert not imported & {"numpy", "sqlalchemy", "chess", "rich", "asyncio"}
 
 
-def test_siblings_of_one_core_are_counted_once(tmp_path):
+def test_siblings_of_one_core_are_counted_once_and_engines_share_the_memory(tmp_path):
     for number, group in enumerate(("0,2", "1,3", "0,2", "1,3")):
         folder = tmp_path / f"cpu{number}" / "topology"
         folder.mkdir(parents=True)
@@ -118,12 +118,8 @@ def test_siblings_of_one_core_are_counted_once(tmp_path):
     assert machine.physical(range(4), tmp_path) == 2
     assert machine.physical(range(4), tmp_path / "nothing") == 4
     assert 1 <= machine.default_concurrency() <= machine.usable_cores()
-
-
-def test_an_engine_gets_its_share_of_the_memory_unless_told_otherwise():
     whole = machine.memory()
     assert whole is not None
-
     assert Settings().engine_limits().memory == max(2**28, whole // 4)
     assert Settings(engine_memory=7).engine_limits().memory == 7 * 2**20
     assert Settings(concurrency=10**6).engine_limits().memory == 2**28

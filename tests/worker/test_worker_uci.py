@@ -27,19 +27,11 @@ from spsa.core.game_settings import TimeControl
 from spsa.errors import EngineFault
 from spsa.uci import spawning
 from spsa.uci.engine import MATE, Limit, UciEngine
-from spsa.uci.process import StopSignal
 from worker.runner.pool import JobDone, JobFailed, JobStopped, Pool
 
 START = b"position startpos"
 IN_TIME = Limit(b"go movetime 1\n", 20.0)
 Starts = Callable[..., UciEngine]
-
-
-@pytest.fixture
-def stop_signal():
-    bell = StopSignal()
-    yield bell
-    bell.close()
 
 
 @pytest.fixture
