@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from asking import Store
 from console import PATIENCE, Running
 from postgres_server import CrashingServer, binaries
 from tuner import Tuner, uci_tuner
@@ -108,18 +107,6 @@ def begun(folder, url, iterations):
     return tuner
 
 
-def results(tuner):
-    """Where theta is, and what was played, without who did it when."""
-    with Store(tuner.url) as store:
-        run = store.run()
-        return run, [_result(iteration) for iteration in store.iterations(run.id)]
-
-
-def _result(iteration):
-    sides = (dict(iteration.plus_parameters), dict(iteration.minus_parameters))
-    return iteration.k, iteration.opened_on, iteration.games_played, iteration.tally, *sides
-
-
 @pytest.mark.slow_on("postgresql")
 def test_whatever_is_killed_every_game_counts_once(tmp_path, place):
     url, crash = place
@@ -130,11 +117,11 @@ def test_whatever_is_killed_every_game_counts_once(tmp_path, place):
     fleet.rage(SECONDS)
     iterations = tuner.end_soon()
     end = time.monotonic() + PATIENCE
-    while results(tuner)[0].status is not RunStatus.FINISHED:
+    while tuner.outcome()[0].status is not RunStatus.FINISHED:
         assert time.monotonic() < end, tuner.account()
         fleet.replace()
         time.sleep(0.5)
-    run, played = results(tuner)
+    run, played = tuner.outcome()
     tuner.ask("doctor")
     shown = tuner.ask_json("status")["time_controls"]
     assert [(row["time_control"], row["tally"]["games"]) for row in shown] == [
@@ -145,6 +132,6 @@ def test_whatever_is_killed_every_game_counts_once(tmp_path, place):
     assert run.applied == iterations
     peace = begun(tmp_path / "peace", f"sqlite:///{tmp_path / 'peace.db'}", iterations)
     peace.tune()
-    quiet, expected = results(peace)
+    quiet, expected = peace.outcome()
     assert played == expected
     assert (run.theta, run.state) == (quiet.theta, quiet.state)

@@ -11,7 +11,6 @@ import time
 import tomllib
 
 import pytest
-from asking import Store
 from engines.faulty import wait_until
 from tuner import ENGINE, bundled, texts
 
@@ -37,28 +36,13 @@ def reference(tmp_path_factory, engines):
     folder = tmp_path_factory.mktemp("reference")
     made = bundled(folder, f"sqlite:///{folder / 'spsa.db'}", engines)
     made.tune()
-    return made, *outcome(made)
-
-
-def outcome(tuner):
-    with Store(tuner.url) as store:
-        run = store.run("small")
-        return run, store.iterations(run.id)
-
-
-def results(iterations):
-    """What was played and what came of it, without who did it when."""
-    return [
-        (it.k, it.opened_on, dict(it.plus_parameters), dict(it.minus_parameters), it.tally)
-        for it in iterations
-    ]
+    return made, *made.outcome()
 
 
 def assert_same_as(reference, tuner):
     _, expected, rows = reference
-    run, iterations = outcome(tuner)
-    assert run.status == "finished"
-    assert results(iterations) == results(rows)
+    run, played = tuner.outcome()
+    assert (run.status, played) == ("finished", rows)
     assert dict(run.theta) == dict(expected.theta)
     assert tuner.ask("doctor").stderr == ""
 
@@ -66,8 +50,8 @@ def assert_same_as(reference, tuner):
 def test_a_run_goes_from_params_toml_to_params_toml(reference):
     tuner, run, iterations = reference
     assert_same_as(reference, tuner)
-    assert [it.games_played for it in iterations] == [8] * 4
-    assert [it.opened_on for it in iterations] == [0, 0, 1, 2]
+    assert [tally.games for _, _, tally, *_ in iterations] == [8] * 4
+    assert [opened_on for _, opened_on, *_ in iterations] == [0, 0, 1, 2]
     text = (tuner.folder / "params.toml").read_text()
     written = tomllib.loads(text)
     for name, value in run.theta.items():
@@ -108,12 +92,12 @@ def test_a_source_that_does_not_compile_shows_the_compilers_words_and_the_values
     tuner.configure(str(ENGINE), str(broken))
     failed = tuner.ask("run", code=4)
     assert "cannot find value `KNIGHT`" in failed.stderr and "see_prune_margin = " in failed.stderr
-    run, iterations = outcome(tuner)
+    run, iterations = tuner.outcome()
     assert (run.status, iterations) == ("paused", [])
     assert "cannot be built: " in run.reason
     main.write_text(main.read_text().replace("fn broken() -> u8 { KNIGHT }", ""))
     tuner.tune()  # mended, the same command starts the run as the files are now
-    assert outcome(tuner)[0].status == "finished"
+    assert tuner.outcome()[0].status == "finished"
 
 
 @pytest.mark.long_on("sqlite")
@@ -131,15 +115,15 @@ def test_kill_9_of_anybody_at_any_moment_loses_and_doubles_nothing(
         master = tuner.master()
         tuner.wait_for_run()
         workers = [tuner.worker("--max-batches", 1) for _ in range(2)]  # of 16
-        wait_until(lambda before=before: outcome(tuner)[0].master_id not in (None, before))
+        wait_until(lambda before=before: tuner.outcome()[0].master_id not in (None, before))
         time.sleep(chance.uniform(0.0, 2.0))
         for victim in chance.sample([master, *workers], 3):
             victim.kill()
             time.sleep(chance.uniform(0.0, 0.3))
         tuner.kill_all()
         tuner.expire()
-        before = outcome(tuner)[0].master_id
-    assert outcome(tuner)[0].status == "running"
+        before = tuner.outcome()[0].master_id
+    assert tuner.outcome()[0].status == "running"
     tuner.write_files()
     tuner.tune(workers=2)
     assert_same_as(reference, tuner)

@@ -17,6 +17,7 @@ from console import FIXTURES, PATIENCE, ROOT, Done, Running, call, master, worke
 from engines.faulty import running_with, wait_until
 from shell import Shell
 
+from spsa.db.tables import Run
 from spsa.errors import IllegalTransition, TuningError
 from spsa.lifecycle import RunStatus
 
@@ -104,6 +105,14 @@ class Tuner:
 
     def wait_for_games(self, games: int) -> None:
         self.until(lambda store: store.totals(store.run(None).id).tally.games >= games)
+
+    def outcome(self) -> tuple[Run, list[tuple[Any, ...]]]:
+        """Where the run is, and what was played in it, without who did it when."""
+        with Store(self.url) as store:
+            run = store.run(None)
+            rows = store.iterations(run.id)
+        sides = ((dict(it.plus_parameters), dict(it.minus_parameters)) for it in rows)
+        return run, [(it.k, it.opened_on, it.tally, *s) for it, s in zip(rows, sides, strict=True)]
 
     def ends(self, *processes: Running, codes: tuple[int, ...] = (0,)) -> None:
         """Wait until these end by themselves, each with one of these exit codes."""
