@@ -215,15 +215,16 @@ def _ordered(connection: sa.Connection, build: Build) -> OrderedBuild:
         key=build.build_key,
         engines=_engines(connection, build) if build.status is BatchStatus.DONE else None,
         requires=protocol.words_of(build.binary_requires),
-        failures=(*((one.machine, one.reason) for one in failures), *_lost(build)),
+        failures=(*((one.machine, one.reason) for one in failures), *_lost(build, len(failures))),
         builders=_builders(connection, build),
     )
 
 
-def _lost(build: Build) -> list[tuple[str, str]]:
+def _lost(build: Build, failed: int) -> list[tuple[str, str]]:
     """The failure of an order that no worker may lease any more; one may hold it still."""
-    is_lost = build.attempt >= build.max_attempts and build.status is not BatchStatus.DONE
-    gone = f"left {plural(build.attempt, 'time')} while they built, see their logs and memory"
+    left = build.attempt - failed
+    is_lost = left and build.attempt >= build.max_attempts and build.status is not BatchStatus.DONE
+    gone = f"left {plural(left, 'time')} while they built, see their logs and memory"
     return [("all workers", gone)] if is_lost else []
 
 

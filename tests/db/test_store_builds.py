@@ -121,7 +121,8 @@ def test_a_build_whose_workers_disappear_is_given_up(orders):
     orders.claim_expired(one)
     orders.claim_expired(one)
     assert orders.claim(one) is None
-    assert orders.state.builders == 0
+    ((who, why),) = orders.state.failures
+    assert (who, orders.state.builders) == ("all workers", 0) and why.startswith("left 2 times")
 
 
 def test_a_claim_gives_the_right_to_its_own_build_only(orders):
