@@ -148,6 +148,7 @@ class Broken(io.StringIO):
 class Gains:
     c_k = 1.0
     a_k = 0.5
+    k = 1
 
 
 @pytest.mark.parametrize(
