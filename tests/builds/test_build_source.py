@@ -83,11 +83,12 @@ def test_pinning_copies_and_leaves_the_checkout_alone(source):
     work, net = source / "tuning", write(source.parent / "net.nnue", "weights")
     (source / "net.nnue").symlink_to(net)
     (source / "src" / "alias.rs").symlink_to("main.rs")
+    (source / "src" / "whole.rs").symlink_to(source / "src" / "main.rs")
     dates = {path: path.lstat().st_mtime_ns for path in source.rglob("*")}
     pinned = pin(source, work)
     tree = pinned.tree()
-    assert set(tree) == ENGINE | {"src/alias.rs", "net.nnue"}
-    assert tree["src/alias.rs"].link == "main.rs"
+    assert set(tree) == ENGINE | {"src/alias.rs", "src/whole.rs", "net.nnue"}
+    assert (tree["src/alias.rs"].link, tree["src/whole.rs"].link) == ("main.rs", None)
     assert tree["net.nnue"].facts == (0o644, b"weights")
     assert not pinned.drift()
     assert {path: path.lstat().st_mtime_ns for path in dates} == dates
@@ -97,7 +98,7 @@ def test_pinning_copies_and_leaves_the_checkout_alone(source):
     write(source / "src" / "more.rs")
     (source / "Cargo.lock").unlink()
     again = pin(source, work, sha256=pinned.sha256)
-    assert again.drift() == ("Cargo.lock", "src/main.rs", "src/more.rs")
+    assert again.drift() == ("Cargo.lock", "src/main.rs", "src/more.rs", "src/whole.rs")
     assert "println" in (again.path / "src" / "main.rs").read_text()
 
 
