@@ -42,4 +42,5 @@ def replay(store: Store, run: Run, k: int | None, as_applied: bool, as_json: boo
         return
     counting = "as it was applied" if as_applied else "by the games that count now"
     echo(f"run {run.name}: theta after {to} of {plural(run.applied, 'result')}, {counting}")
-    terminal().print(TextTable(replace(PARAMETERS, columns=_THEN), rows))
+    if rows:
+        terminal().print(TextTable(replace(PARAMETERS, columns=_THEN), rows))
