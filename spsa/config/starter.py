@@ -180,8 +180,10 @@ def _command(root: Path, sources: Sequence[str]) -> tuple[tuple[str, ...], str]:
             return ("make", *inside), str(PurePosixPath(folder) / _made_by(text))
     if cmake is not None:
         made = sorted(_CMAKE_PROGRAM.finditer(cmake), key=lambda found: found[0][0])
-        names = (found[1] for found in made if not re.search("(?i)test|tune|bench", found[1]))
-        return ("sh", "-c", _CMAKE), f"build/{next(names, 'engine')}"
+        own = [found for found in made if not re.search("(?i)test|tune|bench", found[1])]
+        name = own[0][1] if own else "engine"
+        alone = not own or own[0][0][0] != "a" or len(made) < 3  # the project, and one program
+        return ("sh", "-c", _CMAKE + ("" if alone else f" --target {name}")), f"build/{name}"
     units = [name for name in sources if name.endswith((".c", ".cc", ".cpp", ".cxx"))]
     plain = all(name.endswith(".c") for name in units)
     compiler = ("cc", "-O3") if plain else ("c++", "-O3", "-std=c++20")

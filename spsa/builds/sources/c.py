@@ -71,7 +71,8 @@ _MARKS = r"""
 """
 _UNIT = r"""
 (binary_expression left: (_) @value operator: "*" right: (_) @_unit
-  (#match? @_unit "^([A-Za-z0-9_]+::)*[A-Z0-9_]*[A-Z][A-Z0-9_]*$")) @same
+  (#match? @_unit "^([A-Za-z0-9_]+::)*[A-Z0-9_]*[A-Z][A-Z0-9_]*$")
+  (#not-match? @_unit "MILLION|THOUSAND")) @same
 """
 _MARKS_OF_C = r"""
 (subscript_expression index: (identifier) @length)

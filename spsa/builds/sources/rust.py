@@ -37,7 +37,8 @@ _MARKS = r"""
 [(parenthesized_expression) (reference_expression)] @inner
 (type_cast_expression value: (_) @value) @same
 (binary_expression left: (_) @value operator: "*" right: (_) @_unit
-  (#match? @_unit "^([A-Za-z0-9_]+::)*[A-Z0-9_]*[A-Z][A-Z0-9_]*$")) @same
+  (#match? @_unit "^([A-Za-z0-9_]+::)*[A-Z0-9_]*[A-Z][A-Z0-9_]*$")
+  (#not-match? @_unit "MILLION|THOUSAND")) @same
 (array_expression !length) @array
 (array_expression length: (_) @bare)
 (tuple_expression) @tuple

@@ -78,7 +78,10 @@ _OF_USE = _Rule(
     word=r"CLOCK|PONDER|TIMER?|(IN)?STAB(ILITY)?|TM\d*|\w{3,}TM|[BW]?INC|INCREMENT|LATENCY|MILLIS(ECONDS)?|MS"
     r"|CORES|CPUS|MOVESTOGO|OVERHEAD|SAFEGUARD|SECONDS|SECS?|SMP|TC|VOT(E|ES|ING)",
 )
-_OF_PHASE = _Rule(PHASE, whole=r"\w*PHASES?(_\w+)?|((MID(DLE)?|END)_?GAME|[ME]G)(_LIMIT)?")
+_OF_PHASE = _Rule(
+    PHASE,
+    whole=r"\w*(PHASES?|GAME_STAGE)(_\w+)?|\w*PIECES_FOR_END_?GAME|END_?GAME_(MATERIAL|PIECES)_\w+|((MID(DLE)?|END)_?GAME|[ME]G)(_LIMIT)?",
+)
 _OF_SCOPE = (
     _OF_PHASE,
     _Rule(
@@ -103,7 +106,7 @@ _OF_NAME = (
         r"|(\w+_)?(VAL(UE)?|SEE|MATERIAL|WEIGHT)_KING"
         r"|((PIECE|COLOR|SQUARE)_)?EMPTY|((NO|NULL|NONE|NORMAL)_)?MOVE|(DOUBLE_)?PUSH|CAPTURE"
         r"|CASTLING|PROMOTION(_[NBRQ])?|EN_?PASSANT|QUIET|ONE"
-        r"|[PNBRQK]X(_[PNBRQK])?|(VICTIM|ATTACKER|AGGRESSOR)_(VALUE|SCORE)S?|COLOU?R|OFFSET_\w+|TUNABLE_(START|END)"
+        r"|\w+_ORDER|[PNBRQK]X(_[PNBRQK])?|(VICTIM|ATTACKER|AGGRESSOR)_(VALUE|SCORE)S?|COLOU?R|OFFSET_\w+|TUNABLE_(START|END)"
         r"|(\w+_)?(MOVE|PROMOTION|SCORE)_TYPE(_\d)?|(\w+_)?PROMOTION_(RANK|FILE)(_\w+)?"
         r"|(RANK|FILE)(S|_[1-8A-H])|(\w+_)?TABLE_(SIZE|OFFSETS?)|(\w+_)?(SQ|PC|OPP)_OFFSET|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
     ),
@@ -112,12 +115,12 @@ _OF_NAME = (
     ),
     _Rule(
         _SIZE,
-        word=r"ALLOC|BENCH\w*|BITS?|BUCKETS?|BYTES|CAPACITY|DEBUG|DIM(S|ENSIONS?)?|DIRECTIONS?|NORTH"
+        word=r"ALLOC|BENCH\w*|BITS?|BUCKETS?|BYTES|CAPACITY|DEBUG|DIM(S|ENSIONS?)?|DIR(ECTION)?S?|NORTH"
         r"|SOUTH|EAST|WEST|LEFT|RIGHT|FRC|FWD|ENTRIES|EPOCH|EPS(ILON)?|FLAGS?|FRACTIONS|GENFENS?|HASH|HEIGHT|HIDDEN|IDS?"
         r"|INDENT|LAMBDA|LEARNING|LR|MOMENTUM|MULTIPV|NOLIMIT|RANDOM|STRIDES?|SYZYGY|UNKNOWN|INF|INFINITY|INFINITE|INPUTS?|INVALID"
         r"|CURRMOVE|FREQUENCY|INTERVAL|REFRESH|WRAPPING|(MVV)?LVA|VERBOSE"
         r"|KEYS?|LAYERS?|LEN|LENGTH|LOGIT|LOST|MASKS?|ME(GA|BI)BYTES?|[KMG]I?B|NONE|NORMALI[SZ]\w+|NUM"
-        r"|NUMBER|OUTPUTS?|PADDING|PORT|RESIGN|QA|QB|L\d+Q|QUANTI[SZ]\w+|RIGHTS|SEED|SLOTS|\w*SHIFTS?|INDEXES|INDICES|DSTS?|SKIP|STACK|THREADS?"
+        r"|NUMBER|OUTPUTS?|PADDING|PORT|RESIGN|QA|QB|L\d+Q|QUANTI[SZ]\w+|RIGHTS|RESERVE|SEED|SLOTS|\w*SHIFTS?|INDEXES|INDICES|DSTS?|SKIP|STACK|THREADS?"
         r"|TRACE|TUNING|TYPES|UNROLL|UNDEFINED|UNSEARCHED|UNITS?|VERSION|WON|WIN|ZOBRIST",
     ),
     _Rule(
@@ -339,7 +342,7 @@ _OTHER_FILES = re.compile(
     r"|selfplay|test|texel|thread|^tt$|transposition|tuner|uci|version|zobrist|^moves?$|option"
 )
 _OTHER_FOLDERS = (
-    r"nnue|networks?|neural|onnx|frontend|numa|syzygy|tablebases?|zlib|zstd|lz4|fmt|json\w*"
+    r"nnue|networks?|neural|onnx|frontend|views?|ui|controllers?|numa|syzygy|tablebases?|zlib|zstd|lz4|fmt|json\w*"
     r"|\w*(tuning|tuner|texel|selfplay|datagen|perft)"
 )
 """Folders whose files do other work whatever they are called."""
