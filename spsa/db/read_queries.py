@@ -36,7 +36,10 @@ from spsa.protocol import Claim, ClaimRequest, KeptVoid, Measured, words_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOverview:
-    """A row of the overview of all runs; `slots` is how many play for the run now."""
+    """A row of the overview of all runs; `slots` is how many play for the run now.
+
+    `held_since` is when the oldest of the batches that they play was claimed.
+    """
 
     name: str
     status: RunStatus
@@ -45,6 +48,7 @@ class RunOverview:
     applied: int
     max_iterations: int
     slots: int
+    held_since: datetime | None
     has_master: bool
     live: bool  # has not ended, or has a validation that is not complete
 
@@ -98,7 +102,11 @@ class ReadQueries(Database):
         """All runs in the order of scheduling; ended runs come last, the most recent first."""
         in_use = and_(IS_LEASED, Batch.lease_expires_at >= time_from_now(0))
         open_ones = (
-            select(Iteration.run_id, func.count(Batch.id).label("slots"))
+            select(
+                Iteration.run_id,
+                func.count(Batch.id).label("slots"),
+                func.min(Batch.leased_at).label("held_since"),
+            )
             .outerjoin_from(Iteration, Batch, and_(Batch.iteration_id == Iteration.id, in_use))
             .where(IS_OPEN)
             .group_by(Iteration.run_id)
@@ -109,6 +117,7 @@ class ReadQueries(Database):
         columns = (
             *(getattr(Run, name) for name in _OVERVIEW),
             func.coalesce(open_ones.c.slots, 0).label("slots"),
+            open_ones.c.held_since,
             *(has_master.label("has_master"), live.label("live")),
         )
         found = select(*columns).outerjoin_from(Run, open_ones, open_ones.c.run_id == Run.id)

@@ -27,6 +27,7 @@ from spsa.text import plural
 RECENT = 30
 """Tuning iterations that are looked at one by one."""
 
+_START_SECONDS = 30.0
 _MIN_SAME = 10
 _MIN_GAMES = 20
 _ONE_SIDED = 0.9
@@ -71,13 +72,15 @@ def _of_standstill(status: Status) -> Iterator[Alarm]:
         yield Alarm(AlarmKind.MATCH_LEFT, run.name, f"its validation was left after {played}")
     elif run.master_id is None:
         yield Alarm(AlarmKind.NO_MASTER, run.name, "no master runs it")
+    elif not status.present and status.age_seconds < _START_SECONDS:
+        return  # its first worker may be starting
     elif not status.playing:
         yield Alarm(AlarmKind.NO_WORKER, run.name, f"no worker plays{said}")
     elif builds.iterations and not status.open:  # nothing is wrong while they are built
         if not builds.has_builder:
             waited = f"{here} waited {builds.seconds:.0f} s for engines that no worker builds"
             yield Alarm(AlarmKind.WAITING_FOR_BUILDS, run.name, waited + said)
-    elif status.games_per_second == 0.0 and status.open_seconds > RATE_SECONDS:
+    elif status.games_per_second == 0.0 and status.waiting_seconds > RATE_SECONDS:
         silent = f"no game was reported in the last {RATE_SECONDS / 60:.0f} minutes"
         yield Alarm(AlarmKind.STALLED, run.name, silent)
 

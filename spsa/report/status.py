@@ -79,7 +79,10 @@ class Status:
     run: Run
     games: Tally
     void_games: int
-    open_seconds: float  # of the oldest open iteration; of the run if none is open
+    age_seconds: float
+    # since a game could be reported: the oldest open iteration, or else the run, and the oldest
+    # claim that is held, were there
+    waiting_seconds: float
     games_per_second: float
     open: tuple[Iteration, ...]
     validations: tuple[Match, ...]
@@ -226,6 +229,8 @@ def status(store: Store, run: Run) -> Status:
     age = (now - run.created_at).total_seconds()
     window = max(1.0, min(RATE_SECONDS, age))
     rate = store.games_in_the_last(run.id, window) / window
+    began = min((it.created_at for it in open_ones), default=run.created_at)
+    claims = [one.held_since for one in overviews if one.name == run.name and one.held_since]
     matches, verdicts = store.matches(run.id), store.events(run.id, 1, kinds=[VERDICT])
     said_stop = bool(verdicts) and verdicts[0].detail.get("advice") == Advice.STOP
     sums = time_control_sums(run)
@@ -234,7 +239,8 @@ def status(store: Store, run: Run) -> Status:
         run=run,
         games=totals.tally,
         void_games=totals.void_games,
-        open_seconds=max(((now - it.created_at).total_seconds() for it in open_ones), default=age),
+        age_seconds=age,
+        waiting_seconds=(now - max((began, *claims))).total_seconds(),
         games_per_second=rate,
         open=open_ones,
         validations=matches_of(run, matches[-VALIDATIONS:]),

@@ -57,6 +57,7 @@ def nobody_plays(stage):
     stage.store.register_worker(new_worker("gone"))
     sql = Shell(stage.store.where)
     sql("UPDATE spsa_worker SET last_seen_at = strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 hour')")
+    sql("UPDATE spsa_run SET created_at = '2020-01-01 00:00:00.000'")
     sql.close()
 
 

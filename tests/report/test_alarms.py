@@ -80,7 +80,12 @@ def test_what_keeps_a_run_from_moving_and_what_it_waits_for(sqlite_store, sql):
     assert alarms(staged) == {}, "one has just been opened"
     sql(ALL_OLD)
     assert list(alarms(staged)) == [AlarmKind.STALLED]
+    staged.claim("back")
+    assert alarms(staged) == {}, "after a stop of the whole fleet: its first batch is being played"
+    sql(ALL_OLD.replace("iteration SET created_at", "batch SET leased_at"))
+    assert list(alarms(staged)) == [AlarmKind.STALLED]
     sql(ALL_LEFT)
+    sql(ALL_LEFT.replace("worker SET last_seen_at", "batch SET lease_expires_at"))
     assert list(alarms(staged)) == [AlarmKind.NO_WORKER]
 
 
@@ -90,6 +95,8 @@ def test_a_worker_that_was_killed_in_a_batch_is_missed(staged, sql):
     sql(ALL_LEFT)
     assert alarms(staged) == {}, "it renews its lease, and says nothing else in between"
     sql.expire(claim.batch_id)
+    assert alarms(staged) == {}, "the run has just begun: its worker may be starting"
+    sql(IS_OLD)
     assert AlarmKind.NO_WORKER in alarms(staged)
 
 
