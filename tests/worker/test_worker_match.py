@@ -90,6 +90,19 @@ def test_an_engine_that_cannot_play_ends_the_match(winner, tmp_path):
     assert "W-L-D        0-0-0" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("second", "options", "told"),
+    [
+        ("winner", ("--option", "Margn=1"), "no option 'Margn' (did you mean 'Margin'?); correct"),
+        ("/bin/ls", (), "ls: exit"),
+    ],
+)
+def test_what_cannot_play_is_refused_before_the_first_game(winner, second, options, told):
+    done = compete(winner, winner if second == "winner" else second, "--games", 4, *options)
+    assert done.returncode == 2 and not done.stdout
+    assert told in done.stderr and "nothing was built or played" in done.stderr, done.stderr
+
+
 def test_ctrl_c_reports_what_was_played(winner, tmp_path):
     hanging = engine(
         tmp_path, "hanging", moves=LOSER, fault="hang", at_ply=5, only_once=tmp_path / "once"

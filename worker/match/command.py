@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,16 +21,19 @@ from spsa.core.game_settings import (
     TimeKind,
 )
 from spsa.core.uci_options import CHESS960
+from spsa.errors import InvalidInput
 from spsa.openings import builtin_book
 from spsa.openings.book import BookOrder, load
 from spsa.output import echo, echo_json
 from spsa.protocol import BatchResult
 from spsa.text import NAME_LENGTH, printable
 from spsa.uci.engine import EngineSpec
+from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineLimits
 from worker.match.report import Match, as_json, pgn_writer, report_lines
 from worker.runner.adjudication import open_tables
-from worker.runner.game import Pair, counts
+from worker.runner.engine_pair import EnginePair
+from worker.runner.game import Pair, VoidGame, counts
 from worker.runner.loop import INTERRUPTED, JobList, interrupts
 from worker.runner.pool import PairPlayed, PairVoid, Pool, tune_interpreter
 from worker.settings import Settings
@@ -40,6 +44,7 @@ _PAIRS_A_LINE = 10
 def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimits) -> int:
     """Play a match and report it; the exit code."""
     match, began = match_of(first, second, settings), time.monotonic()
+    _refuse_unusable(match, limits)
     names, control = (match.first.name, match.second.name), match.settings.time_control
     with (
         interrupts() as received,
@@ -59,6 +64,17 @@ def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimit
     if received.count:
         return received.exit_code or INTERRUPTED
     return 0 if loop.failure is None else 1
+
+
+def _refuse_unusable(match: Match, limits: EngineLimits) -> None:
+    """Refuse a program that speaks no UCI, and options that it does not accept."""
+    with closing(StopSignal()) as stop_signal, EnginePair(stop_signal, limits) as engines:
+        try:
+            engines.engines(match.first, match.second)
+        except VoidGame as fault:
+            is_option = fault.reason == "refused option"
+            remedy = "correct --option" if is_option else "name two programs that speak UCI"
+            raise InvalidInput.of("compete", "engine", str(fault), remedy) from None
 
 
 def _is_decided(
