@@ -130,7 +130,8 @@ def _report(connection: sa.Connection, report: protocol.BatchReport) -> protocol
     if values["iteration_id"] is None:
         return _reported_before(connection, held, values)
     if execute(connection, "report.count", **values).scalar() is None:
-        raise _lost(held)  # which takes the result out of the batch again
+        # which takes the result out of the batch again
+        raise LeaseLost("the match is decided, or its iteration was given up")
     return "accepted"
 
 
@@ -140,7 +141,7 @@ def _reported_before(
     """What became of a result that no leased batch takes."""
     row = execute(connection, "report.again", **values).one_or_none()
     if row is None:
-        raise _lost(held)
+        raise LeaseLost("its lease ran out or was withdrawn, so another worker plays it")
     if row.outcome == "leased":
         raise OutOfRange(
             f"BatchReport.result.tally has {values['games']} games; the batch has {row.games}",
@@ -206,13 +207,6 @@ def _own_machine(connection: sa.Connection, info: protocol.WorkerInfo) -> str:
             return str(found.name)
     remedy = "remove machine-secret from the cache folder of this machine, so that it is a new one"
     raise NameTaken(f"the machine names {info.host!r} and {name!r} are taken; {remedy}")
-
-
-def _lost(held: protocol.HeldClaim) -> LeaseLost:
-    return LeaseLost(
-        f"batch row {held.batch_id} is no longer held by claim {held.claim_id}, or its iteration "
-        "is over"
-    )
 
 
 def _columns(result: protocol.BatchResult) -> dict[str, Any]:

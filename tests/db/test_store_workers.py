@@ -92,7 +92,7 @@ def test_a_refusal_says_why(run):
         run.store.report(claim, BatchResult(tally=right.tally + -right.tally))
     run.store.stop("first", "me", "enough")
     assert iteration(run).status is IterationStatus.ABANDONED
-    with pytest.raises(LeaseLost, match="its iteration is over"):
+    with pytest.raises(LeaseLost, match="the match is decided"):
         run.store.report(other, result_of(other))
     assert not run.store.work_left()
 

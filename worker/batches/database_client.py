@@ -178,7 +178,7 @@ class DatabaseClient:
             except (DatabaseUnreachable, SchemaMismatch, NotPermitted):
                 raise
             except LeaseLost as error:
-                log.warning("the games of a batch are dropped: %s", error)
+                log.info("the games of a batch are no longer needed: %s", error)
             except TuningError as error:
                 log.error("the games of a batch were refused, they are dropped: %s", error)
             self._reports.popleft()

@@ -177,7 +177,11 @@ class Worker(JobLoop):
 
     def _renew_leases(self) -> None:
         for key in self._client.renew(self._claims, self._measured):
-            log.warning("%s: its lease is lost, its games are dropped", label_of(self._claims[key]))
+            log.info(
+                "%s: its games are no longer needed: the match is decided, its iteration was given "
+                "up, or the lease ran out",
+                label_of(self._claims[key]),
+            )
             self._pool.stop(key)
 
     def _claim_batches(self) -> None:
