@@ -79,7 +79,7 @@ class Builder:
         number = self._free_copies.get()  # the first free one, whose caches are the warmest
         try:
             if plus == minus:
-                engine = self.build_one("plus", plus, number)
+                engine = self.build_one("plus", plus, number, name="engine")
                 return engine, engine
             with ThreadPoolExecutor(2, thread_name_prefix="build") as pool:
                 both = [
@@ -95,15 +95,18 @@ class Builder:
         finally:
             self._free_copies.put(number)
 
-    def build_one(self, side: str, rendered: Rendered, number: int = 0) -> BuiltEngine:
+    def build_one(
+        self, side: str, rendered: Rendered, number: int = 0, *, name: str = ""
+    ) -> BuiltEngine:
         """Find one engine by its build key, or compile, smoke-test and publish it.
 
-        `side` is "plus" or "minus", `number` that of its work copy.
+        `side` is "plus" or "minus", `number` that of its work copy, `name` that of the engine in
+        errors, where it is not its side that tells it from another one.
         """
         compiler, recipe = self.compiler, self.compiler.recipe
         compiler.commands.wait(0)
         work_copy = WorkCopy(compiler.work / (f"{side}-{number}" if number else side))
-        with disk_errors_as_tuning_errors(), explained(side, rendered.values):
+        with disk_errors_as_tuning_errors(), explained(name or f"{side} engine", rendered.values):
             compiler.pinned.verify()
             key = compiler.key(rendered)
             with work_copy.locked(compiler.commands.wait):
@@ -166,14 +169,14 @@ def adopt(
 
 
 @contextmanager
-def explained(side: str, values: Mapping[str, float]) -> Iterator[None]:
-    """Prefix build errors with the side, and let its values follow."""
+def explained(name: str, values: Mapping[str, float]) -> Iterator[None]:
+    """Prefix build errors with what is built, and let its values follow."""
     try:
         yield
     except BuildFailed as failure:
         shown = ", ".join(f"{name} = {value:.6g}" for name, value in values.items())
         more = f"\nIts values: {shown}" if values else ""
-        raise type(failure)(f"the {side} engine: {failure}{more}") from failure
+        raise type(failure)(f"the {name}: {failure}{more}") from failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +208,7 @@ class FileMaker:
         argv = [str(here / word) if (here / word).is_file() else word for word in self.command]
         self.work.mkdir(exist_ok=True)
         with (
-            explained(side, values),
+            explained(f"{side} engine", values),
             disk_errors_as_tuning_errors(),
             tempfile.TemporaryDirectory(prefix="files-", dir=self.work) as folder,
         ):
