@@ -202,7 +202,10 @@ def file_failure(error: OSError) -> tuple[str, int]:
     A name that is too long is bad input; any other error is a failure of this machine.
     """
     where = printable(str(error.filename or "output"), _PART_LENGTH)
-    return f"{where}: {error.strerror or error}", 2 if error.errno == errno.ENAMETOOLONG else 1
+    is_closed = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    remedy = "; change its permissions, or use another folder" if is_closed else ""
+    code = 2 if error.errno == errno.ENAMETOOLONG else 1
+    return f"{where}: {error.strerror or error}{remedy}", code
 
 
 def report_defect(

@@ -1,5 +1,6 @@
 """The web application: which address is answered by what, and how a failure is told."""
 
+import errno
 import logging
 import signal
 import socket
@@ -134,7 +135,7 @@ def listen(
     """Answer requests; `announce` is told the address, in which port 0 has become a real one.
 
     Raises:
-        OSError: the address cannot be listened on.
+        TuningError: the address cannot be listened on.
     """
     # the application tells of its own failures
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
@@ -172,4 +173,6 @@ def listening(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), f"{host}:{port}") from None
+        other = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"
+        found = f"{host}:{port}: {error.strerror or error}"
+        raise TuningError(f"{found}; name another one with {other}") from None
