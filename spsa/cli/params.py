@@ -19,7 +19,7 @@ from spsa.cli.common import (
     url_option,
     with_config,
 )
-from spsa.config.formats import EXPORTED, exported, read_file, spsa_tables
+from spsa.config.formats import EXPORTED, exported, left_out, read_file, spsa_tables
 from spsa.config.projection import params_file, written
 from spsa.config.settings import Config
 from spsa.config.source import other_values, source_lines
@@ -222,5 +222,5 @@ def export(
         echo_raw(params_file(space))
         return
     echo_raw(exported(kind, space, rule, str(file)))
-    if left := len(space.parameters) - len(space.active):
-        echo(f"{plural(left, 'frozen parameter')} left out", err=True)
+    if kind != "json" and (left := ", ".join(left_out(space))):
+        echo(f"left out: {left}; --format toml and json have everything", err=True)

@@ -24,6 +24,7 @@ from spsa.config.projection import params_document
 from spsa.config.space import readable_space, space_of
 from spsa.core.params import Number, Parameter, Space
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
+from spsa.text import plural
 
 _OWN, _WEATHER_FACTORY, _TUNING_TOOLS = "json", "weather-factory", "chess-tuning-tools"
 _COLUMNS: Mapping[str, Sequence[str]] = {
@@ -41,6 +42,9 @@ _RANGES = "parameter_ranges"
 _RANGE = re.compile(r"\s*(Integer|Real)\(([^,()]+),([^,()]+)(?:,[^()]*)?\)\s*")
 _RANGE_STEPS = 20
 """Steps in a range that comes without one."""
+
+_PLACES = {"constant", "array"}
+"""The keys that say where in a source a number is."""
 
 Table = Mapping[str, object]
 
@@ -274,6 +278,17 @@ def exported(kind: str, space: Space, rule: Mapping[str, object], file: str) -> 
         each = {n: f"{kinds[str(r['int|float'])]}({r['min']}, {r['max']})" for n, r in rows.items()}
         data = {_RANGES: each}
     return json.dumps(data, indent=2) + "\n"
+
+
+def left_out(space: Space) -> list[str]:
+    """What is in params.toml and in no format of a peer, as `2 constraints`."""
+    tables = params_document(space)
+    counts = {
+        "frozen parameter": len(space.parameters) - len(space.active),
+        "constraint": len(space.constraints),
+        "constant name": sum(bool(tables[p.name].keys() & _PLACES) for p in space.active),
+    }
+    return [plural(count, what) for what, count in counts.items() if count]
 
 
 def _row(p: Parameter, rule: Mapping[str, object]) -> dict[str, object]:
