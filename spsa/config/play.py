@@ -138,7 +138,7 @@ class GamesSection(Section):
     """How games are divided into iterations and batches, and where they start."""
 
     games_per_iteration: Games = 150
-    """even: games come in pairs with colours swapped; 150 is rounded up to fit the shares"""
+    """even: games come in pairs, colours swapped; the default is rounded up to fit the shares"""
     batch_size: Games = Field(default_factory=lambda data: min(10, data["games_per_iteration"]))
     """even: games that a slot claims at a time; by default 10, or `games_per_iteration` if less"""
     iterations_in_flight: Annotated[int, Field(ge=1, le=1000)] | Literal["auto"] = "auto"
