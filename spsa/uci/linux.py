@@ -215,30 +215,43 @@ def orphan_reaper(folders: Folders | None = None) -> Iterator[str]:
     worker has ended. Enter it before the process has threads. Leaving it waits until all processes
     of all engines have ended.
     """
-    worker = os.urandom(8).hex()
+    worker, pid = os.urandom(8).hex(), os.getpid()
     source, pipe = os.pipe()
     child = os.fork()
     if child == 0:
-        _reap(source, worker, folders)
+        _reap(source, worker, pid, folders)
     os.close(source)
     try:
         yield worker
     finally:
+        with suppress(BrokenPipeError):  # the reaper was killed
+            os.write(pipe, b"!")
         os.close(pipe)
         os.waitpid(child, 0)
 
 
-def _reap(source: int, worker: str, folders: Folders | None) -> None:
-    """The code of the reaper's process; `source` is at its end when the worker has ended."""
+def _reap(source: int, worker: str, pid: int, folders: Folders | None) -> None:
+    """The code of the reaper's process; a worker that goes on writes a byte to `source`."""
     with suppress(BaseException):
         _detach(source)
         while not select.select([source], [], [], _FOLDER_SECONDS if folders else None)[0]:
             if folders and (ids := folders.overfull()):
                 _kill_all(*(f"{engine_id}\0" for engine_id in ids))
+        if not os.read(source, 1):
+            _await_end(pid)
         _kill_all(f"{worker}.")
         if folders is not None:
             rmtree(folders.root, ignore_errors=True)
     os._exit(0)
+
+
+def _await_end(pid: int) -> None:
+    """Wait until a process that was killed has ended, and the kernel has killed its children.
+
+    Its files are closed before that. A child of it may just be starting an engine, without its id.
+    """
+    with suppress(OSError):  # it has ended, or Linux is older than 5.3
+        select.select([os.pidfd_open(pid)], [], [], _KILL_SECONDS)
 
 
 def _detach(source: int) -> None:

@@ -342,6 +342,29 @@ with orphan_reaper() as worker_id:
 """
 
 
+DYING = f"""
+import os, signal, sys, time
+from spsa.uci.linux import orphan_reaper
+with orphan_reaper() as worker_id:
+    pipe, = [n for n in range(3, 20) if os.path.exists(f"/proc/self/fd/{{n}}")]
+    if os.fork() == 0:  # it is about to start an engine
+        os.close(pipe)
+        time.sleep(0.5)
+        os.execve("/bin/sleep", ["sleep", sys.argv[1]], {{"{ENGINE_ID}": worker_id + ".0"}})
+    os.close(pipe)
+    time.sleep(1.0)
+    print("started", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_reaper_looks_when_its_worker_has_ended_and_not_when_its_files_are_closed():
+    mark = f"7{random.randrange(10**6):06}.5"
+    process = Running([sys.executable, "-c", DYING, mark])
+    process.until(lambda: "started" in process.out)
+    wait_until(lambda: not running_with(mark))
+
+
 @pytest.mark.slow
 def test_a_worker_that_is_killed_while_it_starts_engines_leaves_none(tool):
     """The namespaces alone do not do that: of 120 such workers, bwrap left engines of 61 alive."""
