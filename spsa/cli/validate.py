@@ -23,10 +23,10 @@ from spsa.db import Store, migrate
 from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import InvalidInput, NothingToDo
 from spsa.live_display import working
-from spsa.master.match_engines import foreign_engine, named_engine, run_of_match
+from spsa.master.delivery import OpenedDelivery
+from spsa.master.match_engines import NamedEngine, foreign_engine, named_engine, run_of_match
 from spsa.master.validation import ValidationMatch
 from spsa.output import echo, echo_json
-from spsa.protocol import words_of
 from spsa.report.matches import MATCHES, is_theta, matches_of, named_theta
 from spsa.report.notify import addresses
 from spsa.report.run_watch import watching
@@ -202,20 +202,17 @@ def _of_engines(
     return match_of(config, run, sides, asked, games, handicap, plus=plus, minus=minus)
 
 
-def _left_match(
-    config: Config, store: Store, run: Run, given: Mapping[str, Any]
-) -> ValidationMatch:
+def _left_match(config: Config, store: Store, run: Run) -> ValidationMatch:
     """The match of two engines that was left, with the binaries that it was opened with."""
     left = next((one for one in reversed(store.matches(run.id)) if one.is_open), None)
     if left is None or left.compared is None:
         raise NothingToDo(f"run {run.name} has no parameters: name engines, --plus and --minus")
-    sides = {"plus": left.plus_engine_path, "minus": left.minus_engine_path}
-    handicap, asked = left.game_settings.handicap, left.compared
+    asked = left.compared
     games = left.target_games if asked.sprt is None else _MAX_GAMES
-    match = _of_engines(config, store, run, games, {**given, **sides, "handicap": handicap})
-    assert match.plus is not None
-    match.plus.delivery.require = words_of(left.requires)
-    return replace(match, asked=asked, game_settings=left.game_settings)
+    opened = OpenedDelivery(sides=store.sides_of(left))
+    plus = NamedEngine(name=asked.theta, sha256=left.plus_sha256, delivery=opened)
+    match = match_of(config, run, PlayedValues({}, {}), asked, games, plus=plus)
+    return replace(match, game_settings=left.game_settings)
 
 
 def _of_thetas(
@@ -224,7 +221,7 @@ def _of_thetas(
     """The match of a theta against another one, or against another program."""
     engine, against, values = None, given["against"], dict[str, float]()
     if not run.tunes:
-        return _left_match(config, store, run, given)
+        return _left_match(config, store, run)
     with working("computing both thetas"):
         plus, k = named_theta(store, run, given["theta"])
         if is_theta(against) or not ("/" in against or Path(against).exists()):

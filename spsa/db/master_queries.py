@@ -12,6 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import insert, select, update
+from sqlalchemy.orm import undefer
 
 from spsa.core import Update, derived_seed
 from spsa.core.game_settings import assigned
@@ -40,7 +41,7 @@ from spsa.db.tables import (
 )
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import ITERATION, IterationStatus, Purpose, RunStatus
-from spsa.protocol import required_pattern
+from spsa.protocol import required_pattern, words_of
 
 REFUSED = "level_refused"
 """The kind of the event that binaries for a level of x86-64 are not used."""
@@ -114,6 +115,22 @@ class MasterQueries(RunViewQueries):
                 begun = _match_begun(connection, run.id, beside)
                 _open(connection, run, master_lease.epoch, beside, begun)
             return _open(connection, run, master_lease.epoch, new, new.row.match_number)
+
+    def sides_of(self, row: Iteration) -> Sides:
+        """The engines that an iteration was opened with, and their bytes where they are kept."""
+        chosen = select(EngineFile).where(EngineFile.sha256.in_(row.files))
+        engines = {one.sha256: one for one in self._rows(chosen.options(undefer("*")))}
+
+        def located(files: Mapping[str, Any] | None) -> dict[str, EngineFile]:
+            return {name: engines[one["sha256"]] for name, one in (files or {}).items()}
+
+        variants = {key: located(pair) for key, pair in (row.variants or {}).items()}
+        return Sides(
+            Side(engines[row.plus_sha256], row.plus_options, located(row.plus_files)),
+            Side(engines[row.minus_sha256], row.minus_options, located(row.minus_files)),
+            words_of(row.requires),
+            {key: (pair["plus"], pair["minus"]) for key, pair in variants.items()},
+        )
 
     def pause_at_obstacles(self, master_lease: MasterLease) -> None:
         """Fail the batches that no machine can play, and pause a run that cannot go on.

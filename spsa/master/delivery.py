@@ -38,7 +38,6 @@ class Delivery(ABC):
     """Makes the two engines of an iteration, for `at_once` threads at a time.
 
     `source_sha256` is the hash of the source that engines are built from, None if none are built;
-    `has_builder` is whether any machine can build them now.
     Workers have to provide the words of `require`, and load binaries and files from the database if
     `keep_bytes`. A kind of `refused` has engines that answer `bench` otherwise than the others.
     """
@@ -47,8 +46,12 @@ class Delivery(ABC):
     keep_bytes: bool = False
     at_once: int = 1
     source_sha256: str | None = None
-    has_builder: bool = True
     refused: dict[str, str] = field(init=False, default_factory=dict)
+
+    @property
+    def has_builder(self) -> bool:
+        """Whether any machine can build them now."""
+        return True
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
         """Build and publish two engines with these values, which may take minutes.
@@ -194,6 +197,19 @@ class GivenDelivery(Delivery):
 
     def cancel(self) -> None:
         self.stop()
+
+
+@dataclass(kw_only=True)
+class OpenedDelivery(Delivery):
+    """The engines that a match was opened with; nothing is built."""
+
+    sides: Sides
+
+    def prepare(self, plus: Values, minus: Values) -> Sides:
+        return self.sides
+
+    def by_kind(self, plus: Values, minus: Values) -> Mapping[Kind, Sides]:
+        return {(): self.sides}
 
 
 ASSUMED_SECONDS = 30.0

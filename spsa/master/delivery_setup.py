@@ -164,6 +164,7 @@ def given_source(config: Config, source: Path, store: Store, side: str) -> tuple
     if config.build.where == "worker":
         pinned, recipes = _copy(config, source, wanted), _recipes(config, wanted)
         given = EngineSource(Space(()), pinned, {})
+        common |= {"source_sha256": pinned.sha256}
         return WorkerDelivery(store=store, source=given, recipes=recipes, **common), pinned.sha256
     here, work = _possible_here(config, wanted), work_folder(config) / "matches"
     builder = _builder(config, pinned := _copy(config, source, here), here, work, 1)

@@ -62,6 +62,10 @@ class MatchDelivery(Delivery):
         self.source_sha256, self.at_once = self.plus.source_sha256, self.plus.at_once
         self.require = (*self.plus.require, *self.minus.delivery.require)
 
+    @property
+    def has_builder(self) -> bool:
+        return self.plus.has_builder and self.minus.delivery.has_builder
+
     def prepare(self, plus: Values, minus: Values) -> Sides:
         return self.plus.prepare(plus, minus) if minus else super().prepare(plus, minus)
 

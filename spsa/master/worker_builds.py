@@ -39,6 +39,7 @@ class WorkerDelivery(Delivery):
     store: Store
     source: EngineSource
     recipes: Mapping[str, Recipe]
+    has_builder: bool = field(init=False, default=True)
     _stopping: threading.Event = field(init=False, default_factory=threading.Event)
     _archive_kept: bool = False  # whether the database has it for the workers
     _told: set[str] = field(init=False, default_factory=set)

@@ -84,8 +84,10 @@ def test_a_match_of_engines_that_was_left_goes_on_by_the_name_of_its_run_alone(
     (row,) = project_store.matches(project_store.run("small-matches").id)
     first, again = asked
     assert again.is_of(row) and again.games == first.games
-    sides = MatchDelivery(plus=again.plus.delivery, minus=again.minus).prepare({}, {})
-    assert (sides.plus.engine.sha256, sides.minus.engine.sha256) == tuple(row.files)
+    sides = again.plus.delivery.prepare({}, {})
+    assert again.minus is None and (sides.plus.engine.sha256, sides.minus.engine.sha256) == tuple(
+        row.files
+    )
     assert required_pattern(sides.requires) == row.requires
 
 

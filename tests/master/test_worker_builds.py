@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from asking import Store
-from builders import LEASE, build_result, built, new_worker, parameter
+from builders import LEASE, build_result, built, new_validation, new_worker, parameter, stage
 from engines.faulty import wait_until
 from shell import Shell
 
@@ -154,6 +154,16 @@ def test_a_match_of_two_sources_has_a_side_of_each(delivery, sqlite_store, sourc
     ]
     assert sides.requires == ("aarch64", "linux")
     assert builder.orders["linux aarch64"].plus.files == {}
+    staged = stage(sqlite_store)
+    sqlite_store.open_iteration(staged.master, replace(new_validation(), sides=sides))
+    again = sqlite_store.sides_of(*sqlite_store.iterations(staged.run.id))
+    engines = [(again.plus.engine, again.minus.engine), *again.variants.values()]
+    assert [(plus.content, minus.content) for plus, minus in engines] == [
+        (plus.content, minus.content) for plus, minus in found
+    ]
+    assert (again.requires, again.variants.keys()) == (sides.requires, sides.variants.keys())
+    old.has_builder = False
+    assert not match.has_builder
 
 
 def test_the_archive_of_a_lost_copy_is_made_from_the_checkout(source, tmp_path):
