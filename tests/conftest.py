@@ -65,6 +65,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(kind)
 
 
+for variable in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):  # of `make test`, for no make of a test
+    os.environ.pop(variable, None)
+
 SEARCHING = ("SPSA_TEST_LONG", "SPSA_TEST_EXAMPLES", "SPSA_TEST_SEED")
 
 

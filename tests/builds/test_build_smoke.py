@@ -101,7 +101,8 @@ def test_engines_that_search_as_asked_and_what_is_said_of_others(tmp_path):
         try:
             examine(engine, False, searches=[limit])
         except SmokeTestFailed as failed:
-            return str(failed).replace(f"{engine}: ", "").splitlines()
+            told = str(failed).replace(f"{engine}: ", "").splitlines()
+            return [line for line in told if line != "  | readyok"]  # there if read by itself
         return ["as asked"]
 
     compare_cases(Path(__file__).with_name("smoke.txt"), shown)

@@ -127,7 +127,7 @@ def test_a_match_of_chess960_castles_is_written_down_and_needs_engines_that_know
     match = (first, alien, "--games", 2, "--nodes", 3000, "--chess960", "--book", openings.name)
     done = compete(*match, "-c", 1)
     said = "alien: refused option: it declares no option 'UCI_Chess960', so it does not play"
-    assert done.returncode == 1 and said in done.stderr, done.stderr
+    assert done.returncode == 2 and said in done.stderr, done.stderr
 
 
 THREE = TablebaseRule(pieces=3)

@@ -72,8 +72,9 @@ def _refuse_unusable(match: Match, limits: EngineLimits) -> None:
         try:
             engines.engines(match.first, match.second)
         except VoidGame as fault:
-            is_option = fault.reason == "refused option"
-            remedy = "correct --option" if is_option else "name two programs that speak UCI"
+            remedy = "name two programs that speak UCI"
+            if fault.reason == "refused option":
+                remedy = "correct it, or name an engine that has it"
             raise InvalidInput.of("compete", "engine", str(fault), remedy) from None
 
 
