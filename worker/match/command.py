@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,11 +27,9 @@ from spsa.output import echo, echo_json
 from spsa.protocol import BatchResult
 from spsa.text import NAME_LENGTH, printable
 from spsa.uci.engine import EngineSpec
-from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineLimits
 from worker.match.report import Match, as_json, pgn_writer, report_lines
 from worker.runner.adjudication import open_tables
-from worker.runner.engine_pair import EnginePair
 from worker.runner.game import Pair, VoidGame, counts
 from worker.runner.loop import INTERRUPTED, JobList, interrupts
 from worker.runner.pool import PairPlayed, PairVoid, Pool, tune_interpreter
@@ -44,7 +41,6 @@ _PAIRS_A_LINE = 10
 def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimits) -> int:
     """Play a match and report it; the exit code."""
     match, began = match_of(first, second, settings), time.monotonic()
-    _refuse_unusable(match, limits)
     names, control = (match.first.name, match.second.name), match.settings.time_control
     with (
         interrupts() as received,
@@ -66,30 +62,31 @@ def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimit
     return 0 if loop.failure is None else 1
 
 
-def _refuse_unusable(match: Match, limits: EngineLimits) -> None:
-    """Refuse a program that speaks no UCI, and options that it does not accept."""
-    with closing(StopSignal()) as stop_signal, EnginePair(stop_signal, limits) as engines:
-        try:
-            engines.engines(match.first, match.second)
-        except VoidGame as fault:
-            remedy = "name two programs that speak UCI"
-            if fault.reason == "refused option":
-                remedy = "correct it, or name an engine that has it"
-            raise InvalidInput.of("compete", "engine", str(fault), remedy) from None
-
-
 def _is_decided(
     match: Match, write: Callable[[Pair], None], event: PairPlayed | PairVoid, played: BatchResult
 ) -> bool:
-    """Write down a pair; whether the sequential test ends the match with it."""
+    """Write down a pair; whether the sequential test ends the match with it.
+
+    InvalidInput: the first game did not begin, because an engine does not speak UCI or refuses an
+    option.
+    """
     tally = played.tally
     if isinstance(event, PairVoid):
+        if not tally.pairs and not event.fault.position:
+            raise _unusable(event.fault)
         echo(f"pair {event.pairing.number + 1} void: {event.fault}", err=True)
         return False
     write(event.pair)
     if tally.pairs % _PAIRS_A_LINE == 0:
         echo(f"{tally.games} of {2 * match.pairs} games: {counts(tally)}", err=True)
     return match.decided(tally)
+
+
+def _unusable(fault: VoidGame) -> InvalidInput:
+    remedy = "name two programs that speak UCI"
+    if fault.reason == "refused option":
+        remedy = "correct it, or name an engine that has it"
+    return InvalidInput.of("compete", "engine", str(fault), remedy)
 
 
 def match_of(first: Path, second: Path, settings: Settings) -> Match:
