@@ -157,17 +157,16 @@ def delivery_of(
 
 def given_source(config: Config, source: Path, store: Store, side: str) -> tuple[Delivery, str]:
     """The engine in another folder as [build] makes it, in work copies of its own; its hash."""
-    wanted, common = (
-        config.build.model_dump(mode="json", include=_DECIDING),
-        common_settings(config),
-    )
+    wanted = config.build.model_dump(mode="json", include=_DECIDING)
+    common = common_settings(config)
     if config.build.where == "worker":
         pinned, recipes = _copy(config, source, wanted), _recipes(config, wanted)
         given = EngineSource(Space(()), pinned, {})
         common |= {"source_sha256": pinned.sha256}
         return WorkerDelivery(store=store, source=given, recipes=recipes, **common), pinned.sha256
     here, work = _possible_here(config, wanted), work_folder(config) / "matches"
-    builder = _builder(config, pinned := _copy(config, source, here), here, work, 1)
+    pinned = _copy(config, source, here)
+    builder = _builder(config, pinned, here, work, 1)
     make = partial(builder.build_one, side, Rendered(files={}, values={}))
     return GivenDelivery(make=make, stop=builder.cancel, **common), pinned.sha256
 

@@ -112,7 +112,7 @@ def prepare(
     checked one of the files.
 
     Raises:
-        InvalidInput: a file has changed meanwhile.
+        InvalidInput: a file has changed since it was checked.
         NothingToDo: the run of this name has ended, or the run of `origin` has fewer results.
         TuningError: the source of the run is no longer available.
     """

@@ -122,7 +122,7 @@ def test_an_engine_that_is_published_already_is_tried_at_a_new_limit(tmp_path):
 
 
 def test_an_engine_that_hangs_in_one_short_search_of_several_obeys_no_nodes(tmp_path, monkeypatch):
-    """Also where it plays by time: whoever asks for nodes later is told before."""
+    """Also where it plays by time: a person who asks for nodes later is told before."""
     monkeypatch.setattr(smoke, "_GRACE", 0.5)
     counted = MOVE.replace("cp 3", "cp 3 nodes ${line#go nodes }")
     go = f"n=${{n}}x; [ $n = xxxxxx ] || {{ {counted}; }}"

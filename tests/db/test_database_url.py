@@ -175,7 +175,7 @@ def secure(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def nobodys_home(tmp_path, monkeypatch):
-    """Neither somebody's ~/.postgresql nor ~/.pgpass has a say in these tests."""
+    """No ~/.postgresql or ~/.pgpass of the user changes these tests."""
     monkeypatch.setenv("HOME", str(tmp_path))
 
 
@@ -261,7 +261,7 @@ def test_no_output_of_any_command_has_the_secret(
 
 @pytest.mark.slow
 def test_a_defect_does_not_show_it_either(project):
-    """The traceback of whatever nobody foresaw, with the database's own objects in it."""
+    """The traceback of an unexpected error, with the database's own objects in it."""
     defect = (
         "import os; from spsa.db import Store\n"
         "from spsa.db import database\n"

@@ -119,7 +119,7 @@ def page(sql, view, order):
 
 
 def test_both_databases_show_the_same_views(store, sql):
-    """Two applied iterations, one half played, one all won, and one nobody has begun."""
+    """Two applied iterations, one half played, one all won, and one that has not begun."""
     run = stage(store, max_iterations=9)
     for _ in range(2):
         run.whole_iteration()

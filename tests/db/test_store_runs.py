@@ -294,7 +294,7 @@ def test_a_run_ends_when_all_is_applied_and_can_still_be_validated(store, expire
     assert not store.work_left()
     store.acquire_master_lease(run.run.id, "next", LEASE)
     expire(run_id=run.run.id)
-    assert not store.work_left(), "a master that died holds nobody"
+    assert not store.work_left(), "no worker waits for a master that died"
 
 
 def engines_named(*names):

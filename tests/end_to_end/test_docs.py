@@ -49,7 +49,7 @@ def headings(path):
 
 
 def not_there(doc):
-    """What a page names and nobody has: commands and options, then files, anchors and columns."""
+    """What a page names and is not there: commands and options, files, anchors, columns."""
     text, context = doc.read_text(encoding="utf-8"), click.Context(cli)
     for name, rest in re.findall(r"spsa-master ([a-z]+)([^\n`#&|]*)", text):
         command = cli.get_command(context, name)

@@ -1,4 +1,4 @@
-"""The doctor finds nothing in a sound run, and each thing that somebody broke by hand in SQL.
+"""The doctor finds nothing in a sound run, and each thing that was broken by hand in SQL.
 
 A row that cannot be read is a sentence that names the column, never a defect: on SQLite, whose
 columns take any text; PostgreSQL's take no text that is not JSON.

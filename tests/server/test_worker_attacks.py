@@ -62,11 +62,13 @@ def test_no_request_is_carried_out_without_the_token_of_an_invited_machine(run, 
     wrong = [f"Bearer {one}" for one in bearers] + ["Basic YTpi", f"Token {run.bad.token}", "x"]
     with run.unchanged():
         with serving(run.store) as url:
-            nobody = Sender(url)
+            tokenless = Sender(url)
             for method, path in PATHS:
-                assert nobody.send(method, path, b"{}").refusal == (401, "no_token")
+                assert tokenless.send(method, path, b"{}").refusal == (401, "no_token")
                 for text in wrong:
-                    assert nobody.send(method, path, b"{}", Authorization=text).status == 401, text
+                    assert tokenless.send(method, path, b"{}", Authorization=text).status == 401, (
+                        text
+                    )
         run.store.revoke_machine(run.bad.name, "owner")
         for method, path in PATHS:
             assert run.bad.send(method, path, b"{}").refusal == (403, "revoked"), path
@@ -221,10 +223,10 @@ def test_another_version_of_the_protocol_is_told_apart(run):
     for version in ("0", "2", "x", ""):
         answer = run.good.post("/worker/work", {}, X_Spsa_Protocol=version)
         assert answer.refusal == (426, "outdated"), version
-    nobody = Sender(run.url)
+    tokenless = Sender(run.url)
     for path in ("/worker/version", "/worker.pyz"):
-        assert nobody.get(path, X_Spsa_Protocol="99").status == 200
-    assert set(nobody.get("/worker/version").json) == {"version", "protocol", "sha256"}
+        assert tokenless.get(path, X_Spsa_Protocol="99").status == 200
+    assert set(tokenless.get("/worker/version").json) == {"version", "protocol", "sha256"}
 
 
 # Bodies

@@ -12,12 +12,12 @@ import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from difflib import unified_diff
 from itertools import takewhile
 from pathlib import Path
 from unittest.mock import patch
 
 from console import Ask, Said
+from golden import compare
 
 from spsa.cli.common import actor
 
@@ -56,13 +56,9 @@ class Transcript:
         self._compare(heading, [_masked(line, {}) for line in text.strip("\n").splitlines()])
 
     def _compare(self, heading: str, shown: list[str]) -> None:
-        known = _situations(self.file)
-        if os.environ.get("GOLDEN") == "write":
-            known[heading] = shown
-            text = "\n".join("\n".join([f"== {one}", *lines, ""]) for one, lines in known.items())
-            self.file.write_text(text, encoding="utf-8")
-        wanted = known[heading]
-        assert shown == wanted, "\n".join(unified_diff(wanted, shown, self.file.name, "now"))
+        found = {**_situations(self.file), heading: shown}
+        text = "\n".join("\n".join([f"== {one}", *lines, ""]) for one, lines in found.items())
+        compare(self.file, text)
 
     def refused(self, heading: str, **names: object) -> None:
         """The same, of commands that fail, print nothing and leave all files as they were."""
