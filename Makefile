@@ -108,4 +108,4 @@ docs: $(VENV)/.test-installed
 	@$(BIN)/python tests/support/configuration_page.py
 
 clean:
-	rm -rf $(VENV) engine/target .tuning
+	rm -rf $(VENV) engine/target .tuning .mutants_cache

@@ -2,14 +2,15 @@
 
 A mutant differs from the product in one expression, statement or condition. The sample is drawn at
 random with a seed from all mutants of the files that are named. The quick tests and then the slow
-ones run once under coverage, with the programs they start, which says which of them execute a line.
-A mutant meets the quick ones of its line, the quickest first, then all quick tests of its room,
-then the slow ones of its line. It is killed by the first test that fails, and that passes again
-without the mutant.
+ones run once under coverage, with the programs they start, which says which of them execute a line;
+this is kept for other draws from the same tree. A mutant meets the quick tests of its line, the
+quickest first, then all quick tests of its room, then the slow ones of its line. It is killed by
+the first test that fails, and that passes again without the mutant.
 """
 
 import argparse
 import ast
+import hashlib
 import json
 import os
 import re
@@ -30,11 +31,13 @@ import coverage
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+CODE = ("spsa", "worker", "tests")
 ROOMS = "spsa/builds,spsa/uci,spsa/master,spsa/history,worker"
 SURVIVORS = 0.03
 QUICK, SLOW = "not slow", "slow and not long"
 JUDGED_SECONDS, LIMIT_SECONDS = 120.0, 400.0
 REPORTS = "SPSA_MUTANTS_REPORTS"
+KEPT = ROOT / ".mutants_cache"
 TRACED = """[run]
 source = spsa, worker
 parallel = true
@@ -92,11 +95,10 @@ class Mutant:
         return self.text[: self.start] + self.new + self.text[self.end :]
 
 
-def mutants_of(file: str) -> list[Mutant]:
-    """Every mutant of a file of Python or SQL."""
-    text = (ROOT / file).read_text(encoding="utf-8")
-    found = _of_sql(text) if file.endswith(".sql") else _of_python(text)
-    return [Mutant(file, text, start, end, new) for start, end, new in found]
+def _mutants_of(path: Path) -> Iterator[Mutant]:
+    file, text = str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
+    for start, end, new in _of_sql(text) if path.suffix == ".sql" else _of_python(text):
+        yield Mutant(file, text, start, end, new)
 
 
 def _of_sql(text: str) -> Iterator[tuple[int, int, str]]:
@@ -135,9 +137,7 @@ def _inside(node: ast.AST) -> Iterator[ast.AST]:
         return
     if hasattr(node, "lineno"):
         yield node
-    if isinstance(node, ast.Raise):
-        return
-    for field, value in ast.iter_fields(node):
+    for field, value in () if isinstance(node, ast.Raise) else ast.iter_fields(node):
         if field in ("annotation", "returns", "args" if isinstance(node, ast.FunctionDef) else ""):
             continue
         for child in value if isinstance(value, list) else [value]:
@@ -175,14 +175,14 @@ def _code(node: ast.expr) -> str:
 
 def draw(rooms: Sequence[str], number: int, seed: int) -> list[Mutant]:
     """A sample of all mutants of these folders and files, in the order of the draw."""
-    found = [
-        mutant
-        for room in rooms
-        for path in ([ROOT / room] if (ROOT / room).is_file() else sorted((ROOT / room).rglob("*")))
-        if path.suffix in (".py", ".sql")
-        for mutant in mutants_of(str(path.relative_to(ROOT)))
-    ]
+    found = [mutant for room in rooms for path in _code_of(room) for mutant in _mutants_of(path)]
     return Random(seed).sample(found, min(number, len(found)))
+
+
+def _code_of(room: str) -> list[Path]:
+    """The files of Python or SQL of a folder, or this one file."""
+    files = [ROOT / room] if (ROOT / room).is_file() else sorted((ROOT / room).rglob("*"))
+    return [path for path in files if path.suffix in (".py", ".sql")]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -196,25 +196,30 @@ class Tests:
     """The tests of one kind: which of them execute a line, and how long they take."""
 
     def __init__(self, tree: Path, kind: str, folders: Sequence[str]) -> None:
-        self.kind, self._tree = kind, tree
-        measured, settings = tree / f"{kind}.coverage", tree / ".coveragerc"
-        tracing = tree / "sitecustomize.py"
-        settings.write_text(TRACED)
-        tracing.write_text(TRACING)
-        options = ["--cov", "--cov-context=test", "--cov-report=", "-n", "2", *folders]
-        files = {"COVERAGE_FILE": str(measured), "COVERAGE_PROCESS_START": str(settings)}
-        _pytest(tree, kind, options, 7200, **files)
-        tracing.unlink()
-        reports = map(json.loads, (tree / "reports").read_text().splitlines())
-        self.seconds = {name: seconds for name, outcome, seconds in reports if outcome == "passed"}
+        self.kind = kind
+        code = [path.read_bytes() for folder in CODE for path in _code_of(folder)]
+        key = hashlib.sha256(b"".join([repr((kind, folders)).encode(), *code])).hexdigest()
+        measured, reports = KEPT / key, KEPT / f"{key}.json"
+        if not reports.exists():
+            KEPT.mkdir(exist_ok=True)
+            (settings := tree / ".coveragerc").write_text(TRACED)
+            (tracing := tree / "sitecustomize.py").write_text(TRACING)
+            options = ["--cov", "--cov-context=test", "--cov-report=", "-n", "2", *folders]
+            files = {"COVERAGE_FILE": str(measured), "COVERAGE_PROCESS_START": str(settings)}
+            _pytest(tree, kind, options, 7200, **files)
+            tracing.unlink()
+            shutil.copy(tree / "reports", reports)
+        outcomes = map(json.loads, reports.read_text().splitlines())
+        self.seconds = {name: seconds for name, outcome, seconds in outcomes if outcome == "passed"}
         self._data = coverage.CoverageData(str(measured))
         self._data.read()
 
     def reaching(self, mutant: Mutant) -> list[str]:
         """The tests that execute the mutant's line, the quickest first, two minutes at most."""
-        contexts = self._data.contexts_by_lineno(str(self._tree / mutant.file))
         last = mutant.text.count("\n", 0, mutant.end) + 1
-        lines = (contexts.get(line, ()) for line in range(mutant.line, last + 1))
+        files = [one for one in self._data.measured_files() if one.endswith(f"/{mutant.file}")]
+        contexts = [self._data.contexts_by_lineno(one) for one in files]
+        lines = (one.get(n, ()) for one in contexts for n in range(mutant.line, last + 1))
         found = {re.sub(r"(\|\w+| \(\w+\))$", "", one) for one in chain.from_iterable(lines)}
         ordered = sorted(found & self.seconds.keys(), key=self.seconds.__getitem__)
         totals = accumulate(map(self.seconds.__getitem__, ordered))
@@ -230,11 +235,9 @@ def _pytest(
     reports.write_text("")
     command = [sys.executable, "-m", "pytest", "-q", "-m", kind]
     command += ["-p", "no:cacheprovider", "-p", "tests.mutants", f"@{listed}"]
-    own = {"PYTHONPATH": str(tree), REPORTS: str(reports)} | variables
+    env = os.environ | {"PYTHONPATH": str(tree), REPORTS: str(reports)} | variables
     try:
-        ended = subprocess.run(
-            command, cwd=tree, env=os.environ | own, capture_output=True, timeout=seconds
-        )
+        ended = subprocess.run(command, cwd=tree, env=env, capture_output=True, timeout=seconds)
     except subprocess.TimeoutExpired:
         return "no end"
     if ended.returncode in (0, 5):
@@ -254,10 +257,9 @@ def _killer(mutant: Mutant, tree: Path, quick: Tests, slow: Tests) -> str | None
         file.write_text(mutant.mutated)
         failed = arguments and _pytest(tree, tests.kind, ["-x", *arguments], LIMIT_SECONDS)
         file.write_text(mutant.text)
-        if failed:
-            alone = [failed] if "::" in failed else arguments
-            if not _pytest(tree, tests.kind, alone, LIMIT_SECONDS):
-                return failed
+        alone = [failed] if failed and "::" in failed else arguments
+        if failed and not _pytest(tree, tests.kind, alone, LIMIT_SECONDS):
+            return failed
     return None
 
 
@@ -285,9 +287,7 @@ def main() -> int:
         for tree in trees:
             shutil.copytree(ROOT, tree, ignore=UNCOPIED, symlinks=True)
         quick, slow = (Tests(trees[0], kind, options.tests.split(",")) for kind in (QUICK, SLOW))
-        click.echo(
-            f"{len(quick.seconds)} quick and {len(slow.seconds)} slow tests pass without one"
-        )
+        click.echo(f"{len(quick.seconds)} quick, {len(slow.seconds)} slow tests pass without one")
         with ThreadPoolExecutor() as pool:  # each copy of the tree judges one at a time
             parts = (sample[n :: len(trees)] for n in range(len(trees)))
             survived = [*chain(*pool.map(_survivors, parts, trees, repeat(quick), repeat(slow)))]
