@@ -6,14 +6,13 @@ again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 
 import click
 import numpy as np
 
 from benches.papers.suite import SIZES, ProblemGroup, ProblemSet, Suite
-from spsa.algorithms import Problem, Vector, create
-from spsa.algorithms.filter_bank import Bank
+from spsa.algorithms import Problem, State, Vector, create
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.master.verdict import WORTHWHILE, Filters, too_many_at_bounds
 
@@ -72,12 +71,18 @@ def _gain(field: ProblemSet, theta: Vector) -> Vector:
     return gain
 
 
-def _one(rule: Mixture, bank: Bank, i: int) -> Filters:
+def _one(rule: Mixture, bank: State, i: int) -> Filters:
     """The filters of one problem alone."""
     values = {name: getattr(rule.problem, name)[i] for name in ("start", "lower", "upper", "unit")}
     problem: Problem = replace(rule.problem, **values)
-    own = Bank(**{name: getattr(bank, name)[i] for name in Bank.__slots__})
-    return Filters(replace(rule, problem=problem), own)
+    return Filters(replace(rule, problem=problem), _at(bank, i))
+
+
+def _at(state: State, i: int) -> State:
+    """The state of one problem."""
+    parts = {one.name: getattr(state, one.name) for one in fields(state)}
+    its = {name: _at(part, i) if is_dataclass(part) else part[i] for name, part in parts.items()}
+    return replace(state, **its)
 
 
 def _judged(family: str, one: Filters, k: int, gain: float, brought: float | None) -> Judged:

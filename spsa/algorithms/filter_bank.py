@@ -55,8 +55,7 @@ class Bank:
     """The state: J filters over n parameters, theta, and the moments of w.
 
     `mean` and `variance` have shape (J, n); `surprise`, chi, and `evidence`, e, (J, 1); `theta`
-    (n,); `squares`, `pairs`, `results` and `last`, the k of the last result, (1,). What starts
-    with `own` is the `OwnCurvatures`, (Q, n).
+    (n,); `squares`, `pairs`, `results` and `last`, the k of the last result, (1,).
     """
 
     mean: Vector
@@ -68,13 +67,7 @@ class Bank:
     pairs: Vector
     results: Vector
     last: Vector
-    own_mean: Vector
-    own_variance: Vector
-    own_evidence: Vector
-
-    @property
-    def own(self) -> "OwnCurvatures":
-        return OwnCurvatures(self.own_mean, self.own_variance, self.own_evidence)
+    own: "OwnCurvatures"
 
     @property
     def trust(self) -> Vector:
@@ -194,7 +187,8 @@ def _own_hypotheses() -> OwnHypotheses:
 OWN = _own_hypotheses()
 
 
-class OwnCurvatures(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnCurvatures:
     """The second bank, with a curvature for every parameter; shape (Q, n) each."""
 
     mean: Vector

@@ -89,7 +89,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spsa.algorithms.balanced_signs import balanced_signs
-from spsa.algorithms.filter_bank import HYPOTHESES, OUTLIER, OWN, Bank
+from spsa.algorithms.filter_bank import HYPOTHESES, OUTLIER, OWN, Bank, OwnCurvatures
 from spsa.algorithms.rule import (
     Belief,
     Outcome,
@@ -137,9 +137,9 @@ class Mixture:
             pairs=none,
             results=none,
             last=none,
-            own_mean=np.broadcast_to(start, own),
-            own_variance=np.broadcast_to(OWN.variance, own),
-            own_evidence=np.zeros(own),
+            own=OwnCurvatures(
+                np.broadcast_to(start, own), np.broadcast_to(OWN.variance, own), np.zeros(own)
+            ),
         )
 
     def theta(self, state: State) -> Vector:
@@ -178,7 +178,6 @@ class Mixture:
         certain = noise + steep**2 * along(played, reach)
         result = _bounded(outcome.result[..., None, :], bank.weight(), predicted, certain)
         innovation = result - predicted
-        own = bank.own.after(outcome, noise[..., 0])
         learned = Bank(
             mean=bank.mean + reach * (steep * innovation / certain),
             variance=bank.variance - reach**2 * (steep**2 * (1 - HYPOTHESES.forgetting) / certain),
@@ -189,9 +188,7 @@ class Mixture:
             pairs=bank.pairs + outcome.pairs,
             results=bank.results + (outcome.pairs > 0.0),
             last=np.where(outcome.pairs > 0.0, outcome.k, bank.last),
-            own_mean=own.mean,
-            own_variance=own.variance,
-            own_evidence=own.evidence,
+            own=bank.own.after(outcome, noise[..., 0]),
         )
         return self._moved(learned, outcome.pairs > 0.0)
 
@@ -206,7 +203,7 @@ class Mixture:
         With a doubt, the filters that hold the start for the best hold the present theta for it.
         The distances s_j are from there, so the evidence about those from the old start is gone.
         """
-        prior, own = self.start(), state.own.carried(carry)
+        prior = self.start()
         bank = Bank(
             mean=carry.positions(state.mean),
             variance=carry.variances(state.variance, prior.variance),
@@ -217,9 +214,7 @@ class Mixture:
             pairs=carry.evidence(state.pairs),
             results=carry.evidence(state.results),
             last=state.last,
-            own_mean=own.mean,
-            own_variance=own.variance,
-            own_evidence=own.evidence,
+            own=state.own.carried(carry),
         )
         if carry.doubt == 1.0:
             return bank
@@ -232,11 +227,12 @@ class Mixture:
         bank = replace(
             bank,
             mean=np.where(moving, near, bank.theta[..., None, :]),
-            own_mean=np.broadcast_to(best, own.mean.shape),
+            own=replace(bank.own, mean=np.broadcast_to(best, bank.own.mean.shape)),
             evidence=np.zeros_like(bank.evidence),
         )
         shift = best - bank.best[..., None, :]
-        return replace(bank, mean=bank.mean + shift, own_mean=bank.own_mean + shift)
+        own = replace(bank.own, mean=bank.own.mean + shift)
+        return replace(bank, mean=bank.mean + shift, own=own)
 
 
 def _bounded(result: Vector, weight: Vector, predicted: Vector, certain: Vector) -> Vector:

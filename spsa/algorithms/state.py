@@ -1,12 +1,12 @@
 """What happens to the states of all rules: saved as JSON to the bit, carried to another space.
 
-A state is a frozen dataclass with slots, all of whose fields are arrays.
+A state is a frozen dataclass. Its fields are arrays or states, or None for a part that it lacks.
 """
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,39 +14,40 @@ import numpy.typing as npt
 from spsa.core.params import Vector
 from spsa.errors import UnusableState
 
-StateT = TypeVar("StateT")
 
-
-def saved(state: object) -> dict[str, Any]:
+def saved(state: Any) -> dict[str, Any]:
     """Each array of a state as its shape and its bytes (little endian)."""
-    arrays = {name: np.asarray(getattr(state, name)) for name in _names(state)}
-    return {
-        name: {
-            "shape": list(array.shape),
-            "float64": b64encode(array.astype("<f8").tobytes()).decode("ascii"),
-        }
-        for name, array in arrays.items()
-    }
+    return {name: _written(part) for name, part in _parts(state).items()}
 
 
-def restored(rule: str, data: object, like: StateT) -> StateT:
+def _written(part: Any) -> dict[str, Any]:
+    if is_dataclass(part):
+        return saved(part)
+    array = np.asarray(part)
+    text = b64encode(array.astype("<f8").tobytes()).decode("ascii")
+    return {"shape": list(array.shape), "float64": text}
+
+
+def restored(rule: str, data: object, like: Any) -> Any:
     """The state that `saved` wrote, or one with plain lists; `like` has its class and shapes.
 
     Raises UnusableState if a name or a shape differs, or a number is not finite.
     """
-    needed = {name: np.shape(getattr(like, name)) for name in _names(like)}
-    values = data if isinstance(data, Mapping) else {}
-    arrays = {name: _array(value) for name, value in values.items()}
+    parts, values = _parts(like), data if isinstance(data, Mapping) else {}
+    states = {n: restored(rule, values.get(n), p) for n, p in parts.items() if is_dataclass(p)}
+    arrays = {name: _array(value) for name, value in values.items() if name not in states}
+    needed = {name: np.shape(part) for name, part in parts.items() if name not in states}
     found = {name: None if array is None else array.shape for name, array in arrays.items()}
     if found != needed:
         wrong = f"found {_words(found)}, needs {_words(needed)}"
         raise UnusableState(f"{rule} cannot use the saved state: {wrong}")
-    return type(like)(**arrays)
+    return replace(like, **states, **arrays)
 
 
-def _names(state: object) -> tuple[str, ...]:
-    names: tuple[str, ...] = type(state).__slots__  # type: ignore[attr-defined]
-    return names
+def _parts(state: Any) -> dict[str, Any]:
+    """The fields of a state that it has."""
+    parts = {one.name: getattr(state, one.name) for one in fields(state)}
+    return {name: part for name, part in parts.items() if part is not None}
 
 
 def _words(shapes: Mapping[str, tuple[int, ...] | None]) -> str:

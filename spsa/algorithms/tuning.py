@@ -6,7 +6,7 @@ give the same numbers, bit for bit. The master acts on these numbers; `doctor` c
 and compares.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, ulp
@@ -133,19 +133,12 @@ class Observed:
 
     def dump(self, state: Observation) -> dict[str, Any]:
         """The state as JSON values, from which `load` restores it to the bit."""
-        return {name: saved(part) for name, part in _parts(state)}
+        return saved(state)
 
     def load(self, data: Mapping[str, Any]) -> Observation:
         """The state that `dump` wrote. Raises UnusableState for anything else."""
-        start = self.start()
-        parts = {name: restored(self.name, data.get(name), like) for name, like in _parts(start)}
-        return replace(start, **parts)
-
-
-def _parts(state: Observation) -> Iterator[tuple[str, Any]]:
-    """The parts that a state has, by name."""
-    parts = ((name, getattr(state, name)) for name in Observation.__slots__)
-    return (part for part in parts if part[1] is not None)
+        state: Observation = restored(self.name, data, self.start())
+        return state
 
 
 def observed(rule: Rule, problem: Problem, time_controls: int = 1) -> Observed:

@@ -61,7 +61,7 @@ def own_weights(state):
     """w by its formulas, a hypothesis at a time."""
     r = np.array([[share(c, q) for q in OWN] for c in COMMON])
     r /= r.sum(axis=1, keepdims=True)
-    likely = np.exp(state.own_evidence / 2)
+    likely = np.exp(state.own.evidence / 2)
     p = np.array([np.exp(-(log(elo / 7) ** 2) / 4.5) for elo, _ in COMMON])
     for i in range(likely.shape[1]):
         p = p * (r @ likely[:, i])
@@ -77,7 +77,7 @@ def best(state):
     beta = 0.85 * state.pairs[0] / (state.pairs[0] + 750 * n)
     by_evidence = PRIOR * np.exp(state.evidence[:, 0])
     at_start = by_evidence[-7:].sum() / by_evidence.sum()
-    own = (own_h * state.own_mean).sum(axis=0) / own_h.sum(axis=0)
+    own = (own_h * state.own.mean).sum(axis=0) / own_h.sum(axis=0)
     own = at_start * state.mean[-1] + (1 - at_start) * own
     sums = (1 - beta) * h.sum(), beta * own_h.sum(axis=0)
     first = h @ state.mean / h.sum()
@@ -123,19 +123,19 @@ def test_one_update_of_the_own_curvatures_by_hand():
     after, _ = of.tell(before, played(y, 2 * x, (1, 4, 4, 4, 2)))
     W, B, tau2, w = 2.0, 15.0, (40 + 27) / (50 + 15), own_weights(before)
     z = np.array([[2 * x_i * B * elo * log(10) / 400 for x_i in x] for elo, _ in OWN])
-    mu, v = before.own_mean, before.own_variance
+    mu, v = before.own.mean, before.own.variance
     part = z * (mu - y)
     m = (w * part).sum(axis=0)
     V = (w * (z**2 * v + part**2)).sum(axis=0) - m**2
     nu = W - m.sum() + m - part
     S = B * tau2 + V.sum() - V + z**2 * v
-    assert after.own_mean == pytest.approx(mu + z * v * nu / S)
-    assert after.own_variance == pytest.approx(v - 0.4 * (z * v) ** 2 / S)
+    assert after.own.mean == pytest.approx(mu + z * v * nu / S)
+    assert after.own.variance == pytest.approx(v - 0.4 * (z * v) ** 2 / S)
     evidence = -(nu**2) / (2 * S) - np.log(S / (B * tau2)) / 2
-    assert after.own_evidence == pytest.approx(before.own_evidence + evidence)
+    assert after.own.evidence == pytest.approx(before.own.evidence + evidence)
     assert after.own.weight == pytest.approx(own_weights(after))
     fresh = of.start()
-    assert fresh.own_variance[:, 0] == pytest.approx([gain / elo for elo, gain in OWN])
+    assert fresh.own.variance[:, 0] == pytest.approx([gain / elo for elo, gain in OWN])
     assert fresh.own.weight == pytest.approx(own_weights(fresh))
 
 
@@ -270,7 +270,9 @@ def test_a_step_looks_as_much_too_large_as_the_root_of_what_it_costs_beside_the_
     evidence = np.zeros((len(OWN), 5))
     for i, elo in enumerate((0.1, 1.0, 1.0, 2.0, 1000.0)):
         evidence[[abs(np.log(one / elo)) > 0.4 for one, _ in OWN], i] = -200.0
-    state = replace(of.start(), own_evidence=evidence, pairs=np.array([3750.0]))
+    start = of.start()
+    own = replace(start.own, evidence=evidence)
+    state = replace(start, own=own, pairs=np.array([3750.0]))
     cost = np.exp(state.own.log_elo)
     far = np.sqrt(cost / np.median(cost))
     assert of.belief(state).too_large == pytest.approx([far[0], 1, 1, 1, far[4]])
@@ -286,11 +288,11 @@ def test_in_other_steps_a_parameter_keeps_its_curvature():
     after, fresh = of.carried(state, other), of.start()
     for first in (0, 10):  # a step costs a hundred times as much, four half decades
         there, before = slice(first + 4, first + 10), slice(first, first + 6)
-        assert after.own_mean[there, 0] == pytest.approx(0.1 * state.own_mean[before, 1])
-        assert after.own_variance[there, 0] == pytest.approx(0.01 * state.own_variance[before, 1])
-        assert after.own_evidence[there, 0].tolist() == state.own_evidence[before, 1].tolist()
-    assert after.own_variance[:, 1] == pytest.approx(fresh.own_variance[:, 1])
-    assert not after.own_evidence[:, 1].any()
+        assert after.own.mean[there, 0] == pytest.approx(0.1 * state.own.mean[before, 1])
+        assert after.own.variance[there, 0] == pytest.approx(0.01 * state.own.variance[before, 1])
+        assert after.own.evidence[there, 0].tolist() == state.own.evidence[before, 1].tolist()
+    assert after.own.variance[:, 1] == pytest.approx(fresh.own.variance[:, 1])
+    assert not after.own.evidence[:, 1].any()
 
 
 def test_a_doubt_widens_the_filters_that_move_and_settles_the_others_at_theta():
@@ -306,8 +308,8 @@ def test_a_doubt_widens_the_filters_that_move_and_settles_the_others_at_theta():
     assert (after.variance[~moving] == 0.0).all()
     apart = after.mean[~moving] - of.theta(after)
     assert apart == pytest.approx(np.tile(apart[0], (len(apart), 1)))
-    assert (after.own_variance > state.own_variance).all()
-    assert after.own_evidence == pytest.approx(state.own_evidence / 4)
+    assert (after.own.variance > state.own.variance).all()
+    assert after.own.evidence == pytest.approx(state.own.evidence / 4)
     assert (after.pairs * 4, after.squares * 4) == (state.pairs, state.squares)
     settled = after.weight()[~moving].sum()  # what the games said of the old start is no matter
     assert settled == pytest.approx(of.start().weight()[~moving].sum())
