@@ -15,7 +15,6 @@ from spsa.errors import NothingToDo
 from spsa.live_display import LiveDisplay
 from spsa.output import echo, echo_json
 from spsa.report.alarms import look
-from spsa.report.answer import sentences
 from spsa.report.events import EVENTS, VOIDS, place, void_lines
 from spsa.report.screen import rendered, screen
 from spsa.report.status import RUNS, STATUS, Status
@@ -137,7 +136,7 @@ def _show(looks: Iterator[Status], console: Console) -> None:
             for last in looks:
                 if display.is_live:
                     display.show(screen(last, console))
-                elif (lines := list(sentences(last))) != before:
+                elif (lines := list(last.sentences())) != before:
                     echo(*lines)
                     before = lines
     finally:

@@ -20,7 +20,7 @@ from spsa.master.verdict import START
 from spsa.report.events import Alarm, AlarmKind
 from spsa.report.machines import MachineReport
 from spsa.report.parameters import signal_to_noise
-from spsa.report.status import RATE_SECONDS, Status, open_match, status
+from spsa.report.status import RATE_SECONDS, Status, status
 from spsa.report.table import estimate
 from spsa.text import plural
 
@@ -67,7 +67,7 @@ def _of_standstill(status: Status) -> Iterator[Alarm]:
         yield Alarm(AlarmKind.PAUSED, run.name, f"it is paused{reason}")
     elif status.is_over:
         return
-    elif run.master_id is None and run.finished_at and (match := open_match(status)):
+    elif run.master_id is None and run.finished_at and (match := status.open_match):
         played = f"{match.games_played:,} of {match.target_games:,} games"
         yield Alarm(AlarmKind.MATCH_LEFT, run.name, f"its validation was left after {played}")
     elif run.master_id is None:

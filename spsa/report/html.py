@@ -17,13 +17,11 @@ from spsa import __version__
 from spsa.config.projection import params_file
 from spsa.core.params import Space
 from spsa.db.tables import Run
-from spsa.report.answer import answer_lines, ends, judged, measured_by, moved, notes, pace
 from spsa.report.events import EVENTS, SETTINGS, VOIDS, grouped
 from spsa.report.figures import figures
-from spsa.report.matches import ITERATIONS, MATCHES, TIME_CONTROLS
+from spsa.report.matches import TIME_CONTROLS
 from spsa.report.parameters import PARAMETERS
 from spsa.report.report import Report, settings_of
-from spsa.report.status import RUNS
 from spsa.report.table import shown
 from spsa.report.workers import WORKERS
 from spsa.text import LINE_LENGTH, html_with_commands, printable, without_passwords, words_of
@@ -52,21 +50,12 @@ def environment(*loaders: BaseLoader) -> Environment:
         "grouped": lambda alarms: list(grouped(alarms)),
     }
     found.globals |= {
-        "answer_lines_of": answer_lines,
-        "ends_of": lambda status: [*moved(status), *ends(status)],
-        "judged": judged,
-        "measured_by": measured_by,
-        "notes_of": notes,
-        "pace_of": pace,
         "settings_of": settings_of,
         "take": take,
         "version": __version__,
         "views": {
             "events": EVENTS,
-            "iterations": ITERATIONS,
-            "matches": MATCHES,
             "parameters": PARAMETERS,
-            "runs": RUNS,
             "settings": SETTINGS,
             "time_controls": TIME_CONTROLS,
             "voids": VOIDS,

@@ -21,7 +21,6 @@ from spsa.lifecycle import IterationStatus
 from spsa.master.session import master_of
 from spsa.master.verdict import Advice
 from spsa.report.alarms import look
-from spsa.report.answer import answer_lines, ends
 from spsa.report.events import ALARMS, Alarm, AlarmKey, AlarmKind, News, told_alarms
 from spsa.report.machines import COMPARED, MachineReport, compared_machines
 from spsa.report.notify import Address, Message, Notifier
@@ -70,7 +69,7 @@ def news_of(status: Status, *, is_ending: bool, follows: int = 0) -> Iterator[Ne
     `is_ending`: nothing more is played, so a sequential test that is not decided stays so.
     Otherwise a match of `follows` games may follow the end of the tuning.
     """
-    run, (measured, verdict, *_) = status.run, answer_lines(status)
+    run, (measured, verdict, *_) = status.run, status.answer_lines()
     for match in status.validations:
         is_last = match is status.validations[-1] and run.finished_at is None
         goes_on = match.iteration.is_background and is_last
@@ -84,7 +83,7 @@ def news_of(status: Status, *, is_ending: bool, follows: int = 0) -> Iterator[Ne
         if status.measured.elo is None and follows and not is_ending:
             measured = f"a match of {plural(follows, 'game')} against the start follows"
         found = f"{played}, {plural(status.games.games, 'game')}{reason}; {measured}"
-        advice = " ".join(ends(status))
+        advice = " ".join(status.ends())
         yield News(str(run.status), run.finished_at.isoformat(), found, advice or verdict)
 
 

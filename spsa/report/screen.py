@@ -21,10 +21,9 @@ from spsa.errors import TuningError
 from spsa.lifecycle import Purpose
 from spsa.live_display import LiveDisplay
 from spsa.report.alarms import look
-from spsa.report.answer import alarm_lines, answer_lines, ends, headline, sentences
 from spsa.report.matches import ITERATIONS, MATCHES, TIME_CONTROLS
 from spsa.report.parameters import PARAMETERS, ParameterStatus
-from spsa.report.status import Status, building, open_match, wanted_games
+from spsa.report.status import Status, wanted_games
 from spsa.report.table import TextTable, View, elo_text, number, score, sentence
 from spsa.report.workers import WORKERS
 from spsa.text import LINE_LENGTH, printable
@@ -49,7 +48,7 @@ def rendered(status: Status, tables: Iterable[tuple[View, Sequence[Any]]] = ()) 
         (PARAMETERS, status.parameters),
         (WORKERS, status.present),
     )
-    lines = (sentence(line) for line in sentences(status))
+    lines = (sentence(line) for line in status.sentences())
     return Group(*lines, *(TextTable(view, rows) for view, rows in tables or own if rows))
 
 
@@ -71,17 +70,17 @@ def _rows_left(console: Console, others: Sequence[RenderableType]) -> int:
 
 
 def _above(status: Status, said: str) -> list[RenderableType]:
-    alarms = list(alarm_lines(status))
-    lines = [*ends(status), *alarms[:MAX_ALARMS]]
+    alarms = list(status.alarm_lines())
+    lines = [*status.ends(), *alarms[:MAX_ALARMS]]
     if len(alarms) > MAX_ALARMS:
         lines.append(f"{len(alarms) - MAX_ALARMS} more alarms")
     # an answer is not cut, because a command may be at its end
     return [
-        _one_line(headline(status)),
-        *(Padding(sentence(line), (0, 0, 0, 2)) for line in answer_lines(status)),
+        _one_line(status.headline),
+        *(Padding(sentence(line), (0, 0, 0, 2)) for line in status.answer_lines()),
         *(_one_line(f"  {line}") for line in lines),
         _bar(status),
-        *(_one_line(line) for line in (_open(status.open), building(status), said) if line),
+        *(_one_line(line) for line in (_open(status.open), status.building, said) if line),
     ]
 
 
@@ -104,7 +103,7 @@ def _one_line(text: str) -> RenderableType:
 
 def _bar(status: Status) -> RenderableType:
     """How many games were played, of how many: of the open match or of the tune."""
-    match = open_match(status)
+    match = status.open_match
     wanted = wanted_games(status.run)
     played = wanted - status.games_left
     if match is not None:
@@ -185,14 +184,14 @@ class Progress:
         now = time.monotonic()
         if self._display.is_live:
             if now >= self._next_look and (found := self._look(run)) is not None:
-                left = [printable(headline(found), LINE_LENGTH)]
+                left = [printable(found.headline, LINE_LENGTH)]
                 view = screen(found, self._display.console, self._result)
                 self._display.show(view, left)
                 done = time.monotonic()
                 self._next_look = done + max(_LOOK_SECONDS, _COST * (done - now))
         elif now >= self._next_line and (found := self._look(run)) is not None:
-            *_, last = answer_lines(found)  # the pace, or why nothing is played
-            self._say("; ".join(part for part in (headline(found), last, building(found)) if part))
+            *_, last = found.answer_lines()  # the pace, or why nothing is played
+            self._say("; ".join(part for part in (found.headline, last, found.building) if part))
 
     def _look(self, run: Run) -> Status | None:
         """None while the database does not answer, which the master's own loop tells."""

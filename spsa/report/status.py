@@ -1,6 +1,9 @@
-"""The runs of a database, and the status of one as a frozen value: all reports begin with it."""
+"""The runs of a database, and the status of one as a frozen value: all reports begin with it.
 
-from collections.abc import Sequence
+A status says in sentences how much Elo was measured, how sure, what to do, and how long still.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 
@@ -15,7 +18,7 @@ from spsa.db.run_queries import VERDICT
 from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.verdict import START, Advice, Verdict, verdict
-from spsa.report.events import ALARMS, Alarm
+from spsa.report.events import ALARMS, MINOR, STANDSTILL, Alarm, AlarmKind, grouped
 from spsa.report.matches import (
     ITERATIONS,
     MATCHES,
@@ -25,6 +28,7 @@ from spsa.report.matches import (
     TimeControlStatus,
     matches_of,
     measured,
+    ratio,
     time_control_sums,
     time_controls,
 )
@@ -38,6 +42,10 @@ RATE_SECONDS = 300.0
 
 VALIDATIONS = 5
 """How many of the last validations a status has."""
+
+LOOK = "look"
+MAX_MOVED = 3
+_TO_MEASURE = "`spsa-master validate` plays the tuned values against the start"
 
 RUNS = View(
     "runs",
@@ -168,6 +176,164 @@ class Status:
         """The machines that are given no batches at all."""
         return frozenset(one.worker.host for one in self.workers if one.is_set_aside)
 
+    @property
+    def measured_by(self) -> str:
+        """What has measured Elo, with its 95% interval, or how to measure it."""
+        curve, match = self.measured.curve, self.measured.last
+        if curve is not None:
+            return f"{self.measured.over} (95%), all matches to result {curve.ks[-1]:,}"
+        if match is None:
+            return _TO_MEASURE
+        games = plural(match.tally.games, "game")
+        went_on = match.theta and not match.measured  # final after 30 results
+        which = f"theta {match.theta}" if went_on else f"{match.theta or 'tuned'} theta"
+        return f"{self.measured.over} (95%), by {games} of {which}"
+
+    @property
+    def judged(self) -> tuple[str, str]:
+        """Go on, stop, extend or look, and why: one sentence."""
+        if look := self._to_look_at:
+            return LOOK, str(look)
+        return str(self.verdict.advice), self.verdict.reason
+
+    @property
+    def _to_look_at(self) -> Alarm | None:
+        """The first alarm that makes the verdict wait."""
+        serious = (a for a in self.alarms if a.kind not in MINOR)
+        if self.is_over:
+            serious = (a for a in self.alarms if a.kind is AlarmKind.WORSE)
+        return next(serious, None)
+
+    @property
+    def headline(self) -> str:
+        """`run first: running, 3 of 100 iterations, 24 games, mixture, seed 42; 2 alarms`."""
+        run, alarms = self.run, len(self.alarms)
+        match = self.open_match
+        what = "matches of engines"
+        if run.tunes:
+            what = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
+        if match is not None:
+            what += f", a validation of {plural(match.target_games, 'game')}"
+            what += f", LLR {ratio(test)}" if (test := Match(match).test) else ""
+        if not run.tunes:
+            return f"run {run.name}: {what}"
+        told = f"run {run.name}: {run.status}, {what}, {plural(self.games.games, 'game')}"
+        told += f", {run.algorithm}, seed {run.seed}"
+        return told + (f"; {plural(alarms, 'alarm')}" if alarms else "")
+
+    def answer_lines(self) -> Iterator[str]:
+        """The answer after the headline; of a run without theta, that of its matches."""
+        if not self.run.tunes:
+            told = (line for match in self.validations[-1:] for line in match.sentences())
+            yield "; ".join(told) or "no match has been played"
+            look = self._to_look_at
+            yield self.pace or (str(look) if look else "nothing is played now")
+            return
+        is_measured, how = self.measured.elo is not None, self.measured_by
+        yield f"measured: {self.measured} {how}" if is_measured else f"{self.measured}: {how}"
+        yield f"verdict: {'; '.join(self.judged)}"
+        if now := self.pace:
+            yield now
+
+    def moved(self) -> Iterator[str]:
+        """The parameters that moved most, as a sentence; nothing before one has moved."""
+        active = [p for p in self.parameters if p.active and p.steps_moved]
+        if first := sorted(active, key=lambda p: -abs(p.steps_moved))[:MAX_MOVED]:
+            steps = ", ".join(f"{p.name} {p.steps_moved:+.1f}" for p in first)
+            yield f"moved most, in steps: {steps}"
+
+    def ends(self) -> Iterator[str]:
+        """How to take the result, what the run began from, and what the run before it came to."""
+        if self.taking:
+            yield f"take the result: `{self.taking}` prints it"
+        if self.source is not None:
+            yield f"source: {self.source}"
+        if self.origin:
+            yield self.origin
+        if self.earlier is not None:
+            yield f"earlier: {self.earlier}"
+
+    def notes(self) -> Iterator[str]:
+        """What else is to be known of a run, where it is."""
+        run = self.run
+        if run.reason and not self.is_paused:
+            yield f"reason: {run.reason}"
+        if run.tunes:
+            yield self.believed
+        for match in self.validations[-1:]:
+            if run.tunes and match.test is not None:
+                yield from match.sentences()
+        if made := self.building:
+            yield made
+        if gone := [one for one in self.workers if not one.is_present]:
+            yield f"{plural(len(gone), 'worker')} of this database not heard of for two minutes"
+        if self.purged_games:
+            purged = plural(self.purged_games, "game")
+            yield f"{purged} removed by {plural(run.purges, 'purge')}"
+        if self.void_games:
+            yield f"{plural(self.void_games, 'void game')} (played again, never counted)"
+        if self.bounded:
+            yield f"{plural(self.bounded, 'step')} bounded: a result was implausibly one-sided"
+
+    @property
+    def believed(self) -> str:
+        """The Elo that the rule believes to have gained, or why it is unknown."""
+        found = self.verdict
+        if found.gained is None:
+            return f"believed gain: not known, because {found.unknown}"
+        return (
+            f"believed gain: about {found.gained:+.1f} Elo, by the rule's own model; the games do "
+            "not say how wrong that is"
+        )
+
+    @property
+    def pace(self) -> str:
+        """`left: 2h, at 1,200 games an hour; 3 workers on 12 slots`; "" if nothing is played."""
+        if self.is_over or any(alarm.kind in STANDSTILL for alarm in self.alarms):
+            return ""
+        left, rate = duration(self.seconds_left) or "not known yet", 3600 * self.games_per_second
+        told = f", at {rate:,.0f} games an hour" if rate >= 1 else ""
+        return f"left: {left}{told}; {self.players}"
+
+    def alarm_lines(self) -> Iterator[str]:
+        """A line an alarm, alike ones in one, without what the answer says."""
+        said = self._to_look_at
+        yield from (f"alarm: {one}" for one in grouped([a for a in self.alarms if a is not said]))
+
+    def sentences(self) -> Iterator[str]:
+        """All that a status says beside its tables."""
+        yield self.headline
+        told = (self.answer_lines(), self.ends(), self.alarm_lines(), self.notes())
+        yield from (f"  {line}" for lines in told for line in lines)
+
+    @property
+    def players(self) -> str:
+        """`3 workers on 12 slots, 1 set aside`."""
+        slots = sum(one.worker.concurrency for one in self.playing)
+        aside = len(self.present) - len(self.playing)
+        told = f"{plural(len(self.playing), 'worker')} on {plural(slots, 'slot')}"
+        return told + (f", {aside} set aside" if aside else "")
+
+    @property
+    def open_match(self) -> Iteration | None:
+        """The match that is played now; not one in the background of the tuning."""
+        matches = (it for it in self.open if it.purpose is Purpose.VALIDATE)
+        return next((it for it in matches if not it.is_background), None)
+
+    @property
+    def building(self) -> str:
+        """`building the next iteration, 1m 10s of about 2m 0s`; "" where nothing is built."""
+        if not (builds := self.builds).iterations:
+            return ""
+        count, made = sum(k > 0 for k in builds.iterations), duration(builds.seconds)
+        how = "building" if builds.has_builder else "no worker builds"
+        if not count:
+            return f"{how} the engines of a match, {made}"
+        usual = "" if builds.usual is None else f" of about {duration(builds.usual)}"
+        return (
+            f"{how} the next {'iteration' if count == 1 else f'{count} iterations'}, {made}{usual}"
+        )
+
 
 _EARLIER = View(
     "earlier run",
@@ -211,14 +377,6 @@ STATUS = View(
         Column("alarms", of=ALARMS),
     ),
 )
-
-
-def players(status: Status) -> str:
-    """`3 workers on 12 slots, 1 set aside`."""
-    slots = sum(one.worker.concurrency for one in status.playing)
-    aside = len(status.present) - len(status.playing)
-    told = f"{plural(len(status.playing), 'worker')} on {plural(slots, 'slot')}"
-    return told + (f", {aside} set aside" if aside else "")
 
 
 def status(store: Store, run: Run) -> Status:
@@ -275,21 +433,3 @@ def wanted_games(run: Run) -> int:
 def games_per_iteration(run: Run) -> int:
     with as_written("a column `settings`"):
         return int(run.settings["games_per_iteration"])
-
-
-def open_match(status: Status) -> Iteration | None:
-    """The match that is played now; not one in the background of the tuning."""
-    matches = (it for it in status.open if it.purpose is Purpose.VALIDATE)
-    return next((it for it in matches if not it.is_background), None)
-
-
-def building(status: Status) -> str:
-    """`building the next iteration, 1m 10s of about 2m 0s`; "" where nothing is built."""
-    if not (builds := status.builds).iterations:
-        return ""
-    count, made = sum(k > 0 for k in builds.iterations), duration(builds.seconds)
-    how = "building" if builds.has_builder else "no worker builds"
-    if not count:
-        return f"{how} the engines of a match, {made}"
-    usual = "" if builds.usual is None else f" of about {duration(builds.usual)}"
-    return f"{how} the next {'iteration' if count == 1 else f'{count} iterations'}, {made}{usual}"

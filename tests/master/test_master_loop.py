@@ -23,7 +23,6 @@ from spsa.master.delivery import ASSUMED_SECONDS, BuildThreads
 from spsa.master.session import AUTO, Pacer
 from spsa.planning.games_needed import GamesNeeded
 from spsa.planning.plan_inputs import USUAL_PLIES, mean_game_seconds
-from spsa.report.answer import sentences
 from spsa.report.status import status
 
 
@@ -176,7 +175,9 @@ def test_people_see_what_is_being_built_and_how_long_it_takes(store):
         def prepare(self, plus, minus):
             end = time.monotonic() + 60
             while time.monotonic() < end and not seen[len(self.prepared) :]:
-                found = [line for line in sentences(status(store, tested.now())) if "build" in line]
+                found = [
+                    line for line in status(store, tested.now()).sentences() if "build" in line
+                ]
                 seen.extend(found[:1])
             views = tested.watched.views
             time.sleep(0.5)
@@ -189,7 +190,7 @@ def test_people_see_what_is_being_built_and_how_long_it_takes(store):
     assert seen[1].startswith("  building the next iteration, ")
     kept = tested.now().builds
     assert kept.iterations == () and kept.usual == 70.0
-    assert not any("build" in line for line in sentences(status(store, tested.now())))
+    assert not any("build" in line for line in status(store, tested.now()).sentences())
 
 
 LONG = 1000  # iterations planned: a run that bears ten in flight

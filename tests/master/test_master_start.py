@@ -20,7 +20,6 @@ from spsa.master import delivery_setup, start
 from spsa.master.loop import Master
 from spsa.master.session import tuning_of
 from spsa.master.start import Origin, checked_space
-from spsa.report.answer import sentences
 from spsa.report.status import STATUS, status
 from spsa.report.table import record
 
@@ -250,7 +249,7 @@ def test_a_run_starts_where_another_one_was_and_is_replayed(project, store):
     assert again.run.theta == parent.theta
     tuned(store, again)
     shown = status(store, store.run("next"))
-    said = "\n".join(sentences(shown))
+    said = "\n".join(shown.sentences())
     assert "it started where run small was after 4 results, with doubt 20; the games of" in said
     assert record(STATUS, shown)["origin"] == {"run": "small", "at": 4, "doubt": 20.0}
     assert check_run(store, store.run("next"), tuning_of(store.run("next"))) == []

@@ -14,7 +14,6 @@ from spsa.core.scoring import Tally, chi_square_tail
 from spsa.db.tables import Event
 from spsa.protocol import BatchResult, Failure, KeptVoid
 from spsa.report.alarms import look, of_noise, of_validations
-from spsa.report.answer import sentences
 from spsa.report.events import ALARMS, EVENTS, Alarm, AlarmKind, grouped, told
 from spsa.report.matches import Match
 from spsa.report.report import report
@@ -65,7 +64,7 @@ def test_what_keeps_a_run_from_moving_and_what_it_waits_for(sqlite_store, sql):
     staged = stage(sqlite_store, SPACE, planned=3)
 
     def said():
-        return [*sentences(look(sqlite_store, staged.now()))]
+        return [*look(sqlite_store, staged.now()).sentences()]
 
     sql(IS_OLD)
     staged.store.tick(staged.master, LEASE, replace(BUILDS, seconds=900.0, has_builder=True))

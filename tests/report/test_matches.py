@@ -10,7 +10,6 @@ from spsa.core.game_settings import MinusSettings
 from spsa.core.scoring import Tally
 from spsa.db.tables import Compared
 from spsa.errors import InvalidInput, NothingToDo
-from spsa.report.answer import sentences
 from spsa.report.figures import figures
 from spsa.report.matches import MATCHES, Match, named_theta
 from spsa.report.report import history
@@ -70,7 +69,7 @@ def test_matches_of_the_same_sides_are_one_measurement(staged):
     told, test = [], Compared(sprt=(0.0, 5.0))
     for games, compared in ((40, None), (60, Compared()), (20, test), (8, test), (4, None)):
         staged.validate(games=games, compared=compared)
-        told += [line for line in sentences(status(staged.store, staged.now())) if "(95%)" in line]
+        told += [line for line in status(staged.store, staged.now()).sentences() if "(95%)" in line]
     games = [line.partition(", by ")[2].split()[0] for line in told]
     assert games == ["40", "100", "20", "8", "104"]
 
@@ -81,7 +80,7 @@ def test_several_thetas_are_one_curve_in_status_and_history(staged):
     staged.validate(games=40, compared=Compared(against="2"))
     found = status(staged.store, staged.now())
     assert found.measured.curve.ks == (0, 2, 4)
-    assert any("all matches to result" in line for line in sentences(found))
+    assert any("all matches to result" in line for line in found.sentences())
     told = history(staged.store, staged.now())
     assert [match.iteration.opened_on for match in told.validations] == [2, 4]
     assert told.measured.curve == found.measured.curve
@@ -110,7 +109,7 @@ def test_a_curve_against_another_engine_is_labelled_as_such(staged):
     assert found.measured.curve.ks == (0, 2, 4)
     assert min(found.measured.curve.elo) > 50.0, "the start counts like all others"
     whom = "against fish (1a2b), handicap 4"
-    assert any(f"Elo {whom} (95%), all matches to result 4" in line for line in sentences(found))
+    assert any(f"Elo {whom} (95%), all matches to result 4" in line for line in found.sentences())
     assert [match.iteration.opened_on for match in told.validations] == [0, 2, 4]
     figure = figures(told)["elo"]
     assert figure["layout"]["yaxis"]["title"]["text"] == f"Elo {whom}"
@@ -120,7 +119,7 @@ def test_a_curve_against_another_engine_is_labelled_as_such(staged):
 
 def test_a_run_measured_against_another_engine_alone_is_measured(staged):
     staged.validate(games=40, compared=Compared(against="fish (1a2b)"), minus_parameters={})
-    told = list(sentences(status(staged.store, staged.now())))
+    told = list(status(staged.store, staged.now()).sentences())
     assert any("Elo against fish (1a2b) (95%), by 40 games of" in line for line in told), told
     staged.validate(games=8)
     assert status(staged.store, staged.now()).measured.over == "over the start"
@@ -133,8 +132,8 @@ def test_the_answer_of_a_test_of_two_engines_names_both(staged):
     found = status(staged.store, staged.now())
     (match,) = found.validations
     assert (match.theta, match.measured, found.measured.elo) == ("patch (1a2b)", (), None)
-    told = [line for line in sentences(found) if "patch (1a2b) against main (3c4d)" in line]
-    answer = [line for line in sentences(found) if "LLR" in line]
+    told = [line for line in found.sentences() if "patch (1a2b) against main (3c4d)" in line]
+    answer = [line for line in found.sentences() if "LLR" in line]
     assert len(told) == len(answer) == 1
     assert answer[0].endswith("H1 accepted: -100")
     assert record(MATCHES, match)["sprt"]["hypothesis"] == "H1"
@@ -142,7 +141,7 @@ def test_the_answer_of_a_test_of_two_engines_names_both(staged):
     staged.store.open_iteration(staged.master, goes_on)
     now = status(staged.store, staged.now())
     for seen in (now, replace(now, validations=())):  # opened after the matches were read
-        first, *_ = sentences(seen)
+        first, *_ = seen.sentences()
         assert "a validation of 8 games, LLR +0.00 (-2.94, 2.94), " in first
 
 
