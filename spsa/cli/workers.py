@@ -15,9 +15,8 @@ from spsa.lifecycle import MachineRole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
 from spsa.protocol import is_loopback
-from spsa.report.machines import MACHINES, compared_machines
 from spsa.report.table import TextTable, View, records, sentence, terminal, values
-from spsa.report.workers import WORKERS, fleet
+from spsa.report.workers import MACHINES, WORKERS, compared_machines, fleet
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH, plural
 
 _PLACEHOLDER = "https://YOUR-SERVER"

@@ -18,10 +18,10 @@ from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.verdict import START
 from spsa.report.events import Alarm, AlarmKind
-from spsa.report.machines import MachineReport
 from spsa.report.parameters import signal_to_noise
 from spsa.report.status import RATE_SECONDS, Status, status
 from spsa.report.table import estimate
+from spsa.report.workers import MachineReport
 from spsa.text import plural
 
 RECENT = 30

@@ -16,7 +16,6 @@ from spsa.db.tables import Event, Run
 from spsa.master.verdict import filters_of
 from spsa.report.alarms import look
 from spsa.report.events import EVENTS, Leaf, leaves
-from spsa.report.machines import MACHINES, MachineReport, compared_machines
 from spsa.report.matches import (
     ITERATIONS,
     MATCHES,
@@ -29,7 +28,15 @@ from spsa.report.matches import (
 from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, sampled
 from spsa.report.status import STATUS, Status, games_per_iteration
 from spsa.report.table import Column, View, csv_of, plain, record, records, values
-from spsa.report.workers import SHARES, WORKERS, FleetMember, fleet
+from spsa.report.workers import (
+    MACHINES,
+    SHARES,
+    WORKERS,
+    FleetMember,
+    MachineReport,
+    compared_machines,
+    fleet,
+)
 
 POINTS = 120
 """Points of a path at most, besides the start."""

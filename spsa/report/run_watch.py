@@ -22,10 +22,10 @@ from spsa.master.session import master_of
 from spsa.master.verdict import Advice
 from spsa.report.alarms import look
 from spsa.report.events import ALARMS, Alarm, AlarmKey, AlarmKind, News, told_alarms
-from spsa.report.machines import COMPARED, MachineReport, compared_machines
 from spsa.report.notify import Address, Message, Notifier
 from spsa.report.status import Status
 from spsa.report.table import record
+from spsa.report.workers import COMPARED, MachineReport, compared_machines
 from spsa.text import FAILURE_LENGTH, plural, printable
 
 _LOOK_SECONDS = 15.0

@@ -1,14 +1,275 @@
-"""The workers of a database: what each is, what it plays, and why its machine gets no batches."""
+"""The workers of a database, and the machines of a run whose results, faults or speed stand out.
 
-from collections.abc import Sequence
+All machines play the same iterations, so their games have equal chances. But they may play at
+different times of a run, so counts are compared within groups of consecutive iterations and the
+differences added up (`cochran_mantel_haenszel`).
+
+Three counts are tested: pairs by |wins - losses|, 0 to 2 (which side wins differs from iteration to
+iteration), batches with a void game, and batches with a game lost on time. The level is divided by
+the number of machines and tests (Bonferroni), and a difference that is certain but small does not
+count. The machine that differs most is taken out before the others are compared again: otherwise
+its results would count among those of the others.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil, comb
+from statistics import median
 
+import numpy as np
+
+from spsa.algorithms import Vector
+from spsa.core.scoring import chi_square_tail
 from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.read_queries import WorkerRow
-from spsa.db.tables import SetAside
-from spsa.report.machines import MACHINES, MachineReport
+from spsa.db.tables import Run, SetAside
+from spsa.report.events import Alarm, AlarmKind
 from spsa.report.table import Column, View, ago, by, count, elo_text, percent, unless_zero, values
+
+LEVEL = 0.0003
+"""The chance that one look at equal machines shows any of them as standing out."""
+
+COMPARED = 5_000
+"""Iterations over which machines are compared by what looks at a run again and again."""
+
+_GROUPS = 50
+"""Groups of iterations in which machines are compared."""
+
+_TESTS = 3
+_MIN_PAIRS = 50
+_MIN_MACHINES = 3  # of two that differ, the sick one cannot be told from the other
+_DIFFERENCE = 0.1  # of the share of one of the three kinds of pairs
+_MIN_FAULTS = 5  # batches
+_FAULTS = 2.0  # times as often as in the others
+_SLOW = 0.5  # of the median speed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineReport:
+    """One machine beside those that do not stand out.
+
+    `pairs` were even, won by one point and won by two; `chi_square` compares them with the others'.
+    `void_batches` and `late_batches` have a void game, or one that was lost on time. `speed` is its
+    nodes a second over the median of all machines, None where unknown. `alarms` say by what it
+    stands out.
+    """
+
+    machine: str
+    pairs: tuple[int, int, int]
+    batches: int
+    void_batches: int
+    late_batches: int
+    chi_square: float
+    speed: float | None = None
+    alarms: tuple[Alarm, ...] = ()
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether its results may be wrong, as those of a machine that is only slow are not."""
+        return any(one.kind is not AlarmKind.WORKER_SPEED for one in self.alarms)
+
+    @property
+    def reason(self) -> str:
+        """Why it stands out; empty if it does not."""
+        return "; ".join(one.found for one in self.alarms)
+
+    @property
+    def differs_by(self) -> str:
+        """`results, time losses`; empty if by nothing."""
+        kinds = (one.kind.removeprefix("worker_").replace("_", " ") for one in self.alarms)
+        return ", ".join(kinds)
+
+
+def compared_machines(store: Store, run: Run, last: int | None = None) -> tuple[MachineReport, ...]:
+    """The machines of a run, by its `last` iterations, if given, else by all; open ones count."""
+    return machine_reports(worker_parts(store, run, last))
+
+
+def worker_parts(store: Store, run: Run, last: int | None = None) -> list[WorkerShare]:
+    """What workers have played, in groups of iterations; of the `last` ones, if given."""
+    after = max(0, run.applied - last) if last else 0
+    size = max(1, ceil((run.applied - after) / _GROUPS))
+    return store.worker_parts(run.id, size, after)
+
+
+_Finding = tuple[float, Alarm]
+"""An alarm, and how likely it is by chance."""
+
+
+def machine_reports(parts: Sequence[WorkerShare]) -> tuple[MachineReport, ...]:
+    """All machines, those that stand out first."""
+    counts, out = _counts(parts), list[MachineReport]()
+    speeds = _speeds(counts)
+    level = LEVEL / (_TESTS * max(1, len(counts)))
+    while counts:
+        total, few = sum(counts.values(), np.zeros(())), len(counts) < _MIN_MACHINES
+        found = {
+            name: [
+                *(() if few else _of_results(name, own, total - own, level)),
+                *_of_faults(name, own, total - own, level),
+            ]
+            for name, own in counts.items()
+        }
+        suspects = [name for name, findings in found.items() if findings]
+        for name in [min(suspects, key=lambda one: min(found[one])[0])] if suspects else [*counts]:
+            own = counts.pop(name)
+            alarms = (*(alarm for _, alarm in found[name]), *_of_speed(name, speeds))
+            out.append(_report(name, own, total - own, speeds, alarms))
+    return tuple(sorted(out, key=lambda one: not one.alarms))
+
+
+_PAIRS, _VOIDS, _LATE, _SPEED = slice(0, 3), slice(3, 5), slice(5, 7), slice(7, 9)
+"""Columns of the counts: pairs by |wins - losses|; batches without and with a fault; nodes and the
+seconds that they took."""
+
+
+def _counts(parts: Sequence[WorkerShare]) -> dict[str, Vector]:
+    """Of each machine, shape (groups of iterations, 9); the one with most pairs first."""
+    groups = {group: i for i, group in enumerate(sorted({part.group for part in parts}))}
+    found: dict[str, Vector] = {}
+    for one in parts:
+        own = found.setdefault(one.machine, np.zeros((len(groups), 9)))
+        ll, ld, even, wd, ww = one.tally.pentanomial
+        own[groups[one.group]] += (
+            *(even, ld + wd, ll + ww),
+            *(one.batches - one.void_batches, one.void_batches),
+            *(one.batches - one.late_batches, one.late_batches),
+            *(one.nodes, one.think_seconds),
+        )
+    return dict(sorted(found.items(), key=lambda one: -one[1][:, _PAIRS].sum()))
+
+
+def _report(
+    name: str, own: Vector, others: Vector, speeds: dict[str, float], alarms: tuple[Alarm, ...]
+) -> MachineReport:
+    value, _ = cochran_mantel_haenszel(own[:, _PAIRS], others[:, _PAIRS])
+    even, half, whole, sound, void, _, late, *_ = (int(n) for n in own.sum(axis=0))
+    return MachineReport(
+        machine=name,
+        pairs=(even, half, whole),
+        batches=sound + void,
+        void_batches=void,
+        late_batches=late,
+        chi_square=value,
+        speed=speeds[name] / median(speeds.values()) if speeds.get(name) else None,
+        alarms=alarms,
+    )
+
+
+def cochran_mantel_haenszel(own: Vector, others: Vector) -> tuple[float, float]:
+    """Whether two rows of counts, shape (groups, categories), have one distribution in every group.
+
+    Returns chi-square and its chance. Differences from the expected counts, and their covariances
+    for fixed margins, are added up over the groups (Landis, Heyman & Koch 1978; Agresti 2013,
+    section 8.4.3).
+    """
+    total, first, size = own + others, own.sum(axis=1), (own + others).sum(axis=1)
+    shared = (first > 0.0) & (first < size)
+    own, first, size = own[shared], first[shared], size[shared]
+    share = total[shared] / size[:, None]
+    apart = (own - first[:, None] * share).sum(axis=0)[1:]
+    weight = first * (size - first) / (size - 1.0)
+    covariance = np.diag(weight @ share) - np.einsum("h,hj,hk->jk", weight, share, share)
+    rest = covariance[1:, 1:]
+    value = max(0.0, float(apart @ np.linalg.pinv(rest, hermitian=True) @ apart))
+    freedom = max(1, int(np.linalg.matrix_rank(rest, hermitian=True)))
+    return value, chi_square_tail(value, freedom)
+
+
+def _of_results(name: str, own: Vector, others: Vector, level: float) -> Iterator[_Finding]:
+    value, chance = cochran_mantel_haenszel(own[:, _PAIRS], others[:, _PAIRS])
+    mine, theirs = own.sum(axis=0)[_PAIRS], others.sum(axis=0)[_PAIRS]
+    if chance >= level or mine.sum() < _MIN_PAIRS:
+        return
+    if np.max(np.abs(mine / mine.sum() - theirs / theirs.sum())) > _DIFFERENCE:
+        found = (
+            f"of its {mine.sum():.0f} pairs {_shares(mine)}; of the others' {_shares(theirs)} "
+            f"(chi-square {value:.0f}, p = {chance:.1g})"
+        )
+        yield chance, Alarm(AlarmKind.WORKER_RESULTS, name, found)
+
+
+def _shares(counts: Vector) -> str:
+    even, half, whole = counts / counts.sum()
+    return f"{even:.0%} are even, {half:.0%} won by one point and {whole:.0%} by two"
+
+
+def _of_faults(name: str, own: Vector, others: Vector, level: float) -> Iterator[_Finding]:
+    """More faults than the others have; fewer are no fault.
+
+    Faults are rare, so their chance is exact and not that of chi-square.
+    """
+    for kind, what, columns in (
+        (AlarmKind.WORKER_VOIDS, "a void game", _VOIDS),
+        (AlarmKind.WORKER_TIME_LOSSES, "a loss on time", _LATE),
+    ):
+        mine, theirs = own.sum(axis=0)[columns], others.sum(axis=0)[columns]
+        often, usual = mine[1] / mine.sum(), theirs[1] / max(1.0, theirs.sum())
+        if mine[1] < _MIN_FAULTS or often <= _FAULTS * usual:
+            continue
+        if (chance := exact_chance(own[:, columns], others[:, columns])) < level:
+            found = (
+                f"{often:.1%} of its {mine.sum():.0f} batches had {what}, of the others' "
+                f"{usual:.1%} (p = {chance:.1g})"
+            )
+            yield chance, Alarm(kind, name, found)
+
+
+def exact_chance(own: Vector, others: Vector) -> float:
+    """The chance that the first row has at least as many in its second column, (groups, 2) each.
+
+    For fixed margins every group is hypergeometric, and the sum of all is their convolution (Gart
+    1970; Mehta, Patel & Gray 1985).
+    """
+    least, chances = 0, np.ones(1)
+    for (good, bad), (other_good, other_bad) in zip(own, others, strict=True):
+        size, faults = round(good + bad), round(bad + other_bad)
+        free = round(other_good + other_bad) + size - faults
+        first = max(0, size - free)
+        ways = [comb(faults, n) * comb(free, size - n) for n in range(first, min(size, faults) + 1)]
+        least += first
+        chances = np.convolve(chances, [n / sum(ways) for n in ways])
+    return float(chances[round(own[:, 1].sum()) - least :].sum())
+
+
+def _speeds(counts: dict[str, Vector]) -> dict[str, float]:
+    """Nodes a second of every machine, where they are known."""
+    sums = {name: own[:, _SPEED].sum(axis=0) for name, own in counts.items()}
+    return {name: nodes / seconds for name, (nodes, seconds) in sums.items() if nodes and seconds}
+
+
+def _of_speed(machine: str, speeds: dict[str, float]) -> Iterator[Alarm]:
+    usual = median(speeds.values()) if len(speeds) >= _MIN_MACHINES else 0.0
+    if (speed := speeds.get(machine, usual)) < _SLOW * usual:
+        found = f"{speed / 1000:.0f} knps, where {usual / 1000:.0f} are usual"
+        yield Alarm(AlarmKind.WORKER_SPEED, machine, found)
+
+
+MACHINES = View(
+    "machines of this run against the others",
+    (
+        Column("machine", "machine", kind="name"),
+        Column("pairs", "pairs", lambda one: sum(one.pairs)),
+        Column("pairs_by_points", "", "pairs"),
+        Column(
+            "",
+            "even, 1, 2 points",
+            lambda one: [n / max(1, sum(one.pairs)) for n in one.pairs],
+            lambda shares: " ".join(map(percent, shares)),
+            rank=3,
+        ),
+        Column("results_chi_square", "chi-square", "chi_square", by("{:.1f}"), rank=1),
+        Column("batches", "batches", rank=4),
+        Column("void_batches", "void", rank=2, note="batches with a void game"),
+        Column("late_batches", "late", rank=2, note="batches with a loss on time"),
+        Column("speed", "speed", show=percent, rank=1, note="of the median of all machines"),
+        Column("is_suspect"),
+        Column("findings", "", "alarms", of=View("findings", values("kind", "found"))),
+        Column("", "stands out by", "differs_by", kind="text", alarm=lambda one: bool(one.alarms)),
+    ),
+)
+"""A line a machine, those that stand out first."""
 
 PRESENT_SECONDS = 120.0
 """A worker that was heard of within two minutes is there; one with games in the air as well."""

@@ -10,10 +10,16 @@ from spsa.db.history_queries import WorkerShare
 from spsa.db.tables import Run
 from spsa.report.alarms import look
 from spsa.report.figures import Figure, figures
-from spsa.report.machines import COMPARED, MachineReport, machine_reports, worker_parts
 from spsa.report.report import POINTS, RunHistory, history
 from spsa.report.status import Status
-from spsa.report.workers import FleetMember, fleet
+from spsa.report.workers import (
+    COMPARED,
+    FleetMember,
+    MachineReport,
+    fleet,
+    machine_reports,
+    worker_parts,
+)
 
 MIN_KEPT_SECONDS = 5.0
 """As long as a page waits before it asks again."""

@@ -13,14 +13,14 @@ from spsa.core.scoring import Tally
 from spsa.db.history_queries import WorkerShare
 from spsa.protocol import BatchResult
 from spsa.report.events import AlarmKind
-from spsa.report.machines import (
+from spsa.report.report import report, report_json
+from spsa.report.run_watch import set_aside
+from spsa.report.workers import (
     cochran_mantel_haenszel,
     compared_machines,
     exact_chance,
     machine_reports,
 )
-from spsa.report.report import report, report_json
-from spsa.report.run_watch import set_aside
 
 UCB = [  # admitted and rejected of men, then of women, in the six departments
     ((512, 313), (89, 19)),
