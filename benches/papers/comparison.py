@@ -15,7 +15,7 @@ import numpy as np
 
 from benches.papers.reference_rules import Adam, Averaged, DoG, Kalman, ScheduleFree
 from benches.papers.suite import ProblemGroup, ProblemSet, Suite
-from spsa.algorithms import Problem, Rule, Vector, algorithms, create, rule_entry
+from spsa.algorithms import Problem, Rule, Vector, algorithms, create, rule_settings
 from spsa.algorithms.bspsa import Bspsa
 from spsa.algorithms.bspsas import Bspsas, sigma_of
 from spsa.planning.simulated_run import SimulatedRule, final
@@ -40,7 +40,7 @@ def _registered(name: str, problems: ProblemSet, c_end: float) -> Rule:
 
 def _widened(name: str, problems: ProblemSet, c_end: float) -> dict[str, float]:
     """The settings with which a rule's perturbation ends at `c_end`; none if it has no such one."""
-    if any(setting.name == "c_end" for setting in rule_entry(name).settings):
+    if any(setting.name == "c_end" for setting in rule_settings(name)):
         return {"c_end": c_end}
     if name == "spsa":  # c of the first iteration
         return {"c": c_end * problems.problem.iterations**_GAMMA}

@@ -157,7 +157,7 @@ class Kalman(Bspsa):
     """
 
     hessian: Vector
-    name: str = "kalman"
+    name = "kalman"
 
     def seen(self, state: State, outcome: Outcome) -> tuple[Vector, Vector, Vector]:
         """(6) with x' H x in place of sum x_i^2 / sigma_i^2."""

@@ -1,20 +1,26 @@
 """The rules that move theta, by name: one module for each, with one interface, ask and tell."""
 
 from collections.abc import Mapping
+from typing import Any
 
-from spsa.algorithms import bspsa, bspsas, constant, fishtest, kiiski, mixture, spsa
+from spsa.algorithms.bspsa import Bspsa
+from spsa.algorithms.bspsas import Bspsas
+from spsa.algorithms.constant import ConstantGain
+from spsa.algorithms.fishtest import Fishtest
+from spsa.algorithms.kiiski import Kiiski
+from spsa.algorithms.mixture import Mixture
 from spsa.algorithms.rule import (
     Belief,
     Outcome,
     Perturbation,
     Problem,
     Rule,
-    RuleEntry,
     RuleUpdate,
     State,
     Vector,
 )
-from spsa.algorithms.settings import Found, faults, values
+from spsa.algorithms.settings import Found, Setting, faults, settings_of
+from spsa.algorithms.spsa import Spsa
 from spsa.text import suggestion
 
 __all__ = [
@@ -23,43 +29,44 @@ __all__ = [
     "Perturbation",
     "Problem",
     "Rule",
-    "RuleEntry",
     "RuleUpdate",
     "State",
     "Vector",
     "algorithms",
     "create",
-    "rule_entry",
+    "rule_settings",
     "settings_faults",
 ]
 
-_ENTRIES: Mapping[str, RuleEntry] = {
-    rule.ENTRY.name: rule.ENTRY
-    for rule in (mixture, spsa, fishtest, kiiski, constant, bspsa, bspsas)
+_RULES: Mapping[str, type[Any]] = {
+    rule.name: rule for rule in (Mixture, Spsa, Fishtest, Kiiski, ConstantGain, Bspsa, Bspsas)
 }
 
 
 def algorithms() -> tuple[str, ...]:
     """The names that `create` knows."""
-    return tuple(_ENTRIES)
+    return tuple(_RULES)
 
 
-def rule_entry(algorithm: str) -> RuleEntry:
-    """The entry of this name. Raises KeyError for an unknown name."""
-    return _ENTRIES[algorithm]
+def rule_settings(algorithm: str) -> tuple[Setting, ...]:
+    """The settings of the rule of this name. Raises KeyError for an unknown name."""
+    return settings_of(_RULES[algorithm])
 
 
 def settings_faults(algorithm: str, settings: Mapping[str, object]) -> list[Found]:
     """All faults as (key, found, remedy); the key of an unknown algorithm is "algorithm"."""
-    if algorithm not in _ENTRIES:
-        return [("algorithm", f"found {algorithm!r}", suggestion(algorithm, _ENTRIES))]
-    return list(faults(_ENTRIES[algorithm].settings, settings))
+    if algorithm not in _RULES:
+        return [("algorithm", f"found {algorithm!r}", suggestion(algorithm, _RULES))]
+    return list(faults(rule_settings(algorithm), settings))
 
 
 def create(algorithm: str, settings: Mapping[str, object], problem: Problem) -> Rule:
     """The named rule for one problem. Raises ValueError with all `settings_faults`."""
     if wrong := settings_faults(algorithm, settings):
         raise ValueError("; ".join(f"{key}: {found}; {remedy}" for key, found, remedy in wrong))
-    chosen = _ENTRIES[algorithm]
-    rule: Rule = chosen.build(problem=problem, **values(chosen.settings, settings))
+    given = {
+        name: value if isinstance(value, str) else float(str(value))
+        for name, value in settings.items()
+    }
+    rule: Rule = _RULES[algorithm](problem=problem, **given)
     return rule

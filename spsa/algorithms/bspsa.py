@@ -20,14 +20,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spsa.algorithms.bspsas import SETTINGS, Bspsas, Posterior
-from spsa.algorithms.rule import RuleEntry, State, Vector, total
+from spsa.algorithms.bspsas import Bspsas, Posterior
+from spsa.algorithms.rule import State, Vector, total
 from spsa.algorithms.state import Carry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bspsa(Bspsas):
-    name: str = "bspsa"
+    name = "bspsa"
 
     def untold(self) -> Vector:
         start = self.problem.start
@@ -51,6 +51,3 @@ class Bspsa(Bspsas):
     def carried(self, state: Posterior, carry: Carry) -> Posterior:
         known = carry.covariance(state.covariance, np.diagonal(self.untold()))
         return replace(state, mean=carry.positions(state.mean), covariance=known)
-
-
-ENTRY = RuleEntry(name="bspsa", settings=SETTINGS, build=Bspsa.given)

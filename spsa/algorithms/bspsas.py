@@ -30,7 +30,7 @@ With it, a shift of all values would change a run, and for the worse.
 
 from dataclasses import dataclass, replace
 from math import log
-from typing import Any, Self, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 import numpy as np
 
@@ -39,7 +39,6 @@ from spsa.algorithms.rule import (
     Outcome,
     Perturbation,
     Problem,
-    RuleEntry,
     RuleUpdate,
     State,
     Vector,
@@ -48,41 +47,10 @@ from spsa.algorithms.rule import (
     tau2,
     total,
 )
-from spsa.algorithms.settings import C_END, GAMMA, SMALL, Setting, decayed
+from spsa.algorithms.settings import SMALL, Gamma, LastWidth, Setting, decayed
 from spsa.algorithms.state import Carry
 
 Scalar = TypeVar("Scalar", float, Vector)
-
-SETTINGS = (
-    Setting(
-        "elo_per_step",
-        "Elo that a parameter loses one step away from its best value",
-        default=0.2,
-        least=SMALL,
-    ),
-    Setting(
-        "sigma",
-        "sigma_i, deviation of the strength's density, in steps",
-        default=None,
-        least=SMALL,
-        instead_of=("elo_per_step",),
-    ),
-    Setting(
-        "distance",
-        "s_1, how far the best value is expected from the start, in steps",
-        default=1.0,
-        least=SMALL,
-    ),
-    Setting(
-        "tau",
-        "deviation of the result of a pair, 0.6 in the paper; learned unless given",
-        default=None,
-        least=0.01,
-        most=2.0,
-    ),
-    C_END,
-    GAMMA,
-)
 
 
 def sigma_of(elo_per_step: Scalar) -> Scalar:
@@ -110,25 +78,41 @@ class Posterior:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bspsas:
-    """The prior is numbers, or arrays per parameter and replica.
+    """The prior is numbers, or arrays per parameter and replica."""
 
-    `sigma` and `distance` (s_1) are in steps. A `tau` of None is estimated from the games.
-    """
-
+    name: ClassVar[str] = "bspsas"
     problem: Problem
-    sigma: Vector | float
-    distance: Vector | float
-    tau: Vector | float | None = None
-    c_end: float = 1.0
-    gamma: float = 0.101
-    name: str = "bspsas"
+    elo_per_step: Annotated[
+        float, Setting("Elo that a parameter loses one step away from its best value", least=SMALL)
+    ] = 0.2
+    sigma: Annotated[
+        Vector | float | None,
+        Setting(
+            "sigma_i, deviation of the strength's density, in steps",
+            least=SMALL,
+            instead_of=("elo_per_step",),
+        ),
+    ] = None
+    distance: Annotated[
+        Vector | float,
+        Setting("s_1, how far the best value is expected from the start, in steps", least=SMALL),
+    ] = 1.0
+    tau: Annotated[
+        Vector | float | None,
+        Setting(
+            "deviation of the result of a pair, 0.6 in the paper; learned unless given",
+            least=0.01,
+            most=2.0,
+        ),
+    ] = None
+    c_end: LastWidth = 1.0
+    gamma: Gamma = 0.101
 
-    @classmethod
-    def given(
-        cls, problem: Problem, elo_per_step: float, sigma: float | None, **prior: Any
-    ) -> Self:
-        """The rule with these settings."""
-        return cls(problem=problem, sigma=sigma or sigma_of(elo_per_step), **prior)
+    @property
+    def density(self) -> Vector | float:
+        """sigma_i^2."""
+        sigma = sigma_of(self.elo_per_step) if self.sigma is None else self.sigma
+        return sigma**2
 
     def start(self) -> Posterior:
         start = self.problem.start
@@ -146,7 +130,7 @@ class Bspsas:
         theta = self.theta(state)
         moved = theta - self.problem.start
         apart = 2.0 * (state.mean - self.problem.start) - moved
-        gained = total(moved * apart / self.sigma**2) * (200 / log(10))
+        gained = total(moved * apart / self.density) * (200 / log(10))
         return Belief(theta, np.sqrt(self.variance(state)), gained)
 
     def variance(self, state: State) -> Vector:
@@ -175,7 +159,7 @@ class Bspsas:
         """
         pairs, tau = outcome.pairs, self.tau
         variance = tau2(state.squares, state.pairs) if tau is None else tau**2
-        slope = outcome.difference * (pairs / self.sigma**2)  # (6)
+        slope = outcome.difference * (pairs / self.density)  # (6)
         innovation = outcome.result - total(slope * (state.mean - outcome.centre))
         return slope, np.maximum(pairs, 1.0) * variance, innovation
 
@@ -191,6 +175,3 @@ class Bspsas:
     def carried(self, state: Posterior, carry: Carry) -> Posterior:
         known = carry.variances(state.covariance, self.untold())
         return replace(state, mean=carry.positions(state.mean), covariance=known)
-
-
-ENTRY = RuleEntry(name="bspsas", settings=SETTINGS, build=Bspsas.given)

@@ -18,19 +18,25 @@ lambda_j = C / (4 r e_j c_j^2).
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from spsa.algorithms.rule import Perturbation, RuleEntry, State, Vector, Walk, signs
-from spsa.algorithms.settings import SMALL, Setting
+from spsa.algorithms.rule import Perturbation, State, Vector, Walk, signs
+from spsa.algorithms.settings import SMALL, PartMoved, Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantGain(Walk):
-    r: float
-    c: float
-    perturbation: str
-    name: str = "constant"
+    name = "constant"
+    r: PartMoved = 0.002
+    c: Annotated[float, Setting("perturbation, in steps", least=SMALL)] = 1.0
+    perturbation: Annotated[
+        str,
+        Setting(
+            "which parameters are perturbed in an iteration, all or one", choices=("spsa", "fdsa")
+        ),
+    ] = "spsa"
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         centre = self.theta(state)
@@ -43,21 +49,3 @@ class ConstantGain(Walk):
         direction = np.zeros(shape)  # Example 1.1
         direction[..., (k - 1) % shape[-1]] = 1.0
         return direction
-
-
-ENTRY = RuleEntry(
-    name="constant",
-    settings=(
-        Setting(
-            "r", "part of the perturbation that one win moves theta by", default=0.002, least=SMALL
-        ),
-        Setting("c", "perturbation, in steps", default=1.0, least=SMALL),
-        Setting(
-            "perturbation",
-            "which parameters are perturbed in an iteration, all or one",
-            default="spsa",
-            choices=("spsa", "fdsa"),
-        ),
-    ),
-    build=ConstantGain,
-)

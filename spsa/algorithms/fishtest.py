@@ -15,27 +15,42 @@ If another tuner has `played` iterations, the run goes on at the next one, and N
 """
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
-from spsa.algorithms.rule import (
-    Outcome,
-    Perturbation,
-    Problem,
-    RuleEntry,
-    State,
-    Vector,
-    Walk,
-    perturbed,
-)
-from spsa.algorithms.settings import ALPHA, C_END, DELAY, GAMMA, SMALL, A, Gains, Setting
+from spsa.algorithms.rule import Outcome, Perturbation, State, Vector, Walk, perturbed
+from spsa.algorithms.settings import DELAY, SMALL, Alpha, Delay, Gains, Gamma, LastWidth, Setting
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: the gains are computed once
 class Fishtest(Walk):
-    gains: Gains
-    played: float
-    name: str = "fishtest"
+    name = "fishtest"
+    r_end: Annotated[
+        float,
+        Setting("R_k of the last planned iteration: perturbations moved by one win", least=SMALL),
+    ] = 0.002
+    c_end: LastWidth = 1.0
+    A: Delay = None
+    alpha: Alpha = 0.602
+    gamma: Gamma = 0.101
+    played: Annotated[
+        float, Setting("iterations that another tuner has played; N counts them too", most=1e12)
+    ] = 0.0
+
+    @cached_property
+    def gains(self) -> Gains:
+        n = self.problem.iterations + self.played
+        after = DELAY * n if self.A is None else self.A
+        a_end = self.r_end * self.c_end**2
+        return Gains(
+            a=a_end * (after + n) ** self.alpha,
+            c=self.c_end * n**self.gamma,
+            A=after,
+            alpha=self.alpha,
+            gamma=self.gamma,
+        )
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         at, gains = self.played + k, self.gains
@@ -43,46 +58,3 @@ class Fishtest(Walk):
 
     def rate(self, outcome: Outcome) -> float | Vector:
         return outcome.a_k / outcome.c_k**2
-
-
-def _build(
-    *,
-    problem: Problem,
-    r_end: float,
-    c_end: float,
-    A: float | None,
-    alpha: float,
-    gamma: float,
-    played: float,
-) -> Fishtest:
-    n = problem.iterations + played
-    after = DELAY * n if A is None else A
-    a_end = r_end * c_end**2
-    gains = Gains(
-        a=a_end * (after + n) ** alpha, c=c_end * n**gamma, A=after, alpha=alpha, gamma=gamma
-    )
-    return Fishtest(problem=problem, gains=gains, played=played)
-
-
-ENTRY = RuleEntry(
-    name="fishtest",
-    settings=(
-        Setting(
-            "r_end",
-            "R_k of the last planned iteration: perturbations moved by one win",
-            default=0.002,
-            least=SMALL,
-        ),
-        C_END,
-        A,
-        ALPHA,
-        GAMMA,
-        Setting(
-            "played",
-            "iterations that another tuner has played; N counts them too",
-            default=0.0,
-            most=1e12,
-        ),
-    ),
-    build=_build,
-)

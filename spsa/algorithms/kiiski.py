@@ -11,35 +11,23 @@ rises, stalls and falls again, so a run has to be stopped in time.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from spsa.algorithms.rule import Perturbation, RuleEntry, State, Walk
-from spsa.algorithms.settings import SMALL, Setting
+from spsa.algorithms.rule import Perturbation, State, Walk
+from spsa.algorithms.settings import SMALL, PartMoved, Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kiiski(Walk):
-    sd: float
-    apply_factor: float
-    name: str = "kiiski"
+    name = "kiiski"
+    sd: Annotated[
+        float, Setting("standard deviation of the perturbation, in steps", least=SMALL)
+    ] = 1.0
+    apply_factor: PartMoved = 0.002
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         centre = self.theta(state)
         delta = self.sd * rng.standard_normal(centre.shape)
         return Perturbation(centre=centre, offset=delta, a_k=self.apply_factor, c_k=self.sd)
-
-
-ENTRY = RuleEntry(
-    name="kiiski",
-    settings=(
-        Setting("sd", "standard deviation of the perturbation, in steps", default=1.0, least=SMALL),
-        Setting(
-            "apply_factor",
-            "part of the perturbation that one win moves theta by",
-            default=0.002,
-            least=SMALL,
-        ),
-    ),
-    build=Kiiski,
-)

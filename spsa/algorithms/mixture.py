@@ -84,6 +84,7 @@ understatement, and only the largest are shown.
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -95,7 +96,6 @@ from spsa.algorithms.rule import (
     Outcome,
     Perturbation,
     Problem,
-    RuleEntry,
     RuleUpdate,
     State,
     Vector,
@@ -113,8 +113,8 @@ MAX_MISFIT = 2.0  # phi above which what the filters are sure of is not to be re
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the hypotheses are computed once
 class Mixture:
+    name: ClassVar[str] = "mixture"
     problem: Problem
-    name: str = "mixture"
 
     @cached_property
     def per_step(self) -> Vector:
@@ -242,6 +242,3 @@ def _bounded(result: Vector, weight: Vector, predicted: Vector, certain: Vector)
     most = OUTLIER * np.sqrt(square)
     bounded: Vector = np.clip(result, mean - most, mean + most)
     return bounded
-
-
-ENTRY = RuleEntry(name="mixture", settings=(), build=Mixture)

@@ -9,14 +9,12 @@ axes before it are independent runs of the same length. So simulations of thousa
 same rule as a real run.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from spsa.algorithms.settings import Setting
 from spsa.algorithms.state import Carry
 from spsa.core.params import Vector as Vector
 from spsa.core.scoring import ELO_PER_SCORE
@@ -169,6 +167,7 @@ class Belief:
 class Rule(Protocol):
     """How the results of iterations move theta. k counts from 1.
 
+    A rule is a frozen dataclass: its problem, and a field for each setting.
     `tell` gets every result once, in the order of k. `ask` may be called on an older state:
     iteration k is opened while results before it are still missing.
     """
@@ -193,15 +192,6 @@ class Rule(Protocol):
 
     def belief(self, state: State) -> Belief | None:
         """The rule's estimate of the optimum; None for a rule without one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleEntry:
-    """A rule in the registry; `build` gets the problem, and every setting by name."""
-
-    name: str
-    settings: tuple[Setting, ...]
-    build: Callable[..., Rule]
 
 
 def perturbed(centre: Vector, rng: np.random.Generator, a_k: float, c_k: float) -> Perturbation:
@@ -232,8 +222,8 @@ class Walk:
     bounds or rounding changed it.
     """
 
+    name: ClassVar[str]
     problem: Problem
-    name: str
 
     def start(self) -> WalkState:
         return self.at(self.problem.start)

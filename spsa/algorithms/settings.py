@@ -1,8 +1,8 @@
 """The settings of rules: names, ranges and defaults, the faults of given values, and gains."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from typing import Annotated, Any, get_type_hints
 
 from spsa.text import closest, suggestion
 
@@ -17,14 +17,15 @@ SMALL, LARGE = 1e-6, 1e6
 class Setting:
     """A number with least <= number <= most, or greater than `least` if `open`.
 
-    With `choices` it is one of these words instead. The rule computes a default of None.
-    `instead_of` names settings that this one replaces, so that only one of them can be given.
+    With `choices` it is one of these words instead. `instead_of` names settings that this one
+    replaces, so that only one of them can be given. It annotates a field of a rule, which has its
+    `name` and its `default`; the rule computes a default of None.
     """
 
-    name: str
     meaning: str
     _: KW_ONLY
-    default: float | str | None
+    name: str = ""
+    default: float | str | None = None
     least: float = 0.0
     most: float = LARGE
     open: bool = False
@@ -52,6 +53,16 @@ class Setting:
         return f"{self.meaning}: {self.range}" + (f'; did you mean "{close}"?' if close else "")
 
 
+def settings_of(rule: type[Any]) -> tuple[Setting, ...]:
+    """The settings of a rule, in the order of its fields."""
+    defaults = {one.name: one.default for one in fields(rule)}
+    return tuple(
+        replace(setting, name=name, default=defaults[name])
+        for name, hint in get_type_hints(rule, include_extras=True).items()
+        for setting in getattr(hint, "__metadata__", ())
+    )
+
+
 def faults(known: Iterable[Setting], given: Mapping[str, object]) -> Iterator[Found]:
     """The faults of the given settings, in their order."""
     by_name = {setting.name: setting for setting in known}
@@ -66,29 +77,20 @@ def faults(known: Iterable[Setting], given: Mapping[str, object]) -> Iterator[Fo
                 yield name, f"given together with {other}", f"give {name} or {other}, not both"
 
 
-def values(known: Iterable[Setting], given: Mapping[str, object]) -> dict[str, Any]:
-    """Every setting's value, given or default; `given` must have no faults.
-
-    A value is a float, a word of the choices, or None if the rule has to compute it.
-    """
-    found = {s.name: given.get(s.name, s.default) for s in known}
-    return {
-        name: value if value is None or isinstance(value, str) else float(str(value))
-        for name, value in found.items()
-    }
-
-
-A = Setting(
-    "A",
-    "iterations by which the decay of a_k is delayed; a tenth of all unless given",
-    default=None,
-    most=1e12,
-)
-ALPHA = Setting("alpha", "exponent of the decay of a_k", default=0.602, most=1.0)
-GAMMA = Setting("gamma", "exponent of the decay of c_k", default=0.101, most=0.5)
-C_END = Setting(
-    "c_end", "perturbation of the last planned iteration, in steps", default=1.0, least=SMALL
-)
+Delay = Annotated[
+    float | None,
+    Setting(
+        "iterations by which the decay of a_k is delayed; a tenth of all unless given", most=1e12
+    ),
+]
+Alpha = Annotated[float, Setting("exponent of the decay of a_k", most=1.0)]
+Gamma = Annotated[float, Setting("exponent of the decay of c_k", most=0.5)]
+LastWidth = Annotated[
+    float, Setting("perturbation of the last planned iteration, in steps", least=SMALL)
+]
+PartMoved = Annotated[
+    float, Setting("part of the perturbation that one win moves theta by", least=SMALL)
+]
 
 DELAY = 0.1
 """The default of A: a part of the planned iterations."""

@@ -18,7 +18,9 @@ outdated results move theta past a steep optimum.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import fsum, sqrt
+from typing import Annotated
 
 import numpy as np
 
@@ -26,7 +28,6 @@ from spsa.algorithms.rule import (
     Outcome,
     Perturbation,
     Problem,
-    RuleEntry,
     RuleUpdate,
     State,
     Vector,
@@ -34,17 +35,50 @@ from spsa.algorithms.rule import (
     WalkState,
     perturbed,
 )
-from spsa.algorithms.settings import ALPHA, DELAY, GAMMA, SMALL, A, Gains, Setting
+from spsa.algorithms.settings import DELAY, SMALL, Alpha, Delay, Gains, Gamma, Setting
 from spsa.core.scoring import ELO_PER_SCORE, PRIOR_VARIANCE, PRIOR_WEIGHT
 
 _TAU = 0.9  # assumed deviation of a pair's result: 2 (1 - d) = 0.81 at d = 0.6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: the gains are computed once
 class Spsa(Walk):
-    gains: Gains
-    elo_bound: float
-    name: str = "spsa"
+    name = "spsa"
+    a: Annotated[
+        float | None, Setting("scale of a_k, in steps squared per Elo", most=1e12, open=True)
+    ] = None
+    noise_walk: Annotated[
+        float,
+        Setting(
+            "steps that noise alone may carry theta in the whole run; derives a",
+            open=True,
+            instead_of=("a",),
+        ),
+    ] = 2.5
+    c: Annotated[
+        float | None, Setting("perturbation of the first iteration, in steps", least=SMALL)
+    ] = None
+    A: Delay = None
+    alpha: Alpha = 0.602
+    gamma: Gamma = 0.101
+    elo_bound: Annotated[
+        float, Setting("standard errors of Elo beyond which a result is cut off", open=True)
+    ] = 4.0
+
+    @cached_property
+    def gains(self) -> Gains:
+        n = self.problem.iterations
+        gains = Gains(
+            a=1.0 if self.a is None else self.a,
+            c=n**self.gamma if self.c is None else self.c,
+            A=DELAY * n if self.A is None else self.A,
+            alpha=self.alpha,
+            gamma=self.gamma,
+        )
+        if self.a is not None:
+            return gains
+        # the walk is proportional to a
+        return replace(gains, a=self.noise_walk / _noise_walk(gains, self.problem))
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         return perturbed(self.theta(state), rng, self.gains.a_k(k), self.gains.c_k(k))
@@ -77,53 +111,3 @@ def _noise_walk(gains: Gains, problem: Problem) -> float:
     ks = range(1, problem.iterations + 1)
     moves = (gains.a_k(k) * noise / (2 * gains.c_k(k)) for k in ks)
     return sqrt(problem.start.shape[-1] * fsum(move * move for move in moves))
-
-
-def _build(
-    *,
-    problem: Problem,
-    a: float | None,
-    noise_walk: float,
-    c: float | None,
-    A: float | None,
-    alpha: float,
-    gamma: float,
-    elo_bound: float,
-) -> Spsa:
-    n = problem.iterations
-    gains = Gains(
-        a=a or 1.0,
-        c=n**gamma if c is None else c,
-        A=DELAY * n if A is None else A,
-        alpha=alpha,
-        gamma=gamma,
-    )
-    if not a:  # the walk is proportional to it
-        gains = replace(gains, a=noise_walk / _noise_walk(gains, problem))
-    return Spsa(problem=problem, gains=gains, elo_bound=elo_bound)
-
-
-ENTRY = RuleEntry(
-    name="spsa",
-    settings=(
-        Setting("a", "scale of a_k, in steps squared per Elo", default=None, most=1e12, open=True),
-        Setting(
-            "noise_walk",
-            "steps that noise alone may carry theta in the whole run; derives a",
-            default=2.5,
-            open=True,
-            instead_of=("a",),
-        ),
-        Setting("c", "perturbation of the first iteration, in steps", default=None, least=SMALL),
-        A,
-        ALPHA,
-        GAMMA,
-        Setting(
-            "elo_bound",
-            "standard errors of Elo beyond which a result is cut off",
-            default=4.0,
-            open=True,
-        ),
-    ),
-    build=_build,
-)

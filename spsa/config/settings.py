@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from spsa.algorithms import rule_entry, settings_faults
+from spsa.algorithms import rule_settings, settings_faults
 from spsa.builds.requirements import WORD, Level
 from spsa.config.document import Found, shown
 from spsa.config.play import (
@@ -112,7 +112,7 @@ class SpsaSection(Section, extra="allow"):
     def _named(cls, table: Any) -> Any:
         """Gains that the default does not have mean the rule `spsa`, where none is named."""
         own, gains = (
-            {setting.name for setting in rule_entry(name).settings}
+            {setting.name for setting in rule_settings(name)}
             for name in (DEFAULT_ALGORITHM, "spsa")
         )
         if not isinstance(table, dict) or "algorithm" in table or not table.keys() & (gains - own):

@@ -146,7 +146,7 @@ def test_sigma_follows_from_the_elo_that_a_step_loses_unless_it_is_told():
         2 * (2 * score_of_elo(elo) - 1), rel=1e-3
     )
     rules = [create("bspsas", given, problem()) for given in ({"sigma": 4}, {"elo_per_step": 2})]
-    assert [rule.sigma for rule in rules] == [4, sigma_of(2)]
+    assert [rule.density for rule in rules] == [4**2, sigma_of(2) ** 2]
 
 
 def test_with_the_truth_told_theta_comes_as_close_as_was_believed():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from outcomes import START, N, generator, outcome, problem, tallies, told, walked
 
-from spsa.algorithms import algorithms, create, rule_entry
+from spsa.algorithms import algorithms, create, rule_settings
 from spsa.algorithms.rule import WalkState
 from spsa.algorithms.state import alike, restored, saved
 from spsa.algorithms.tuning import PlayedGames, tuning
@@ -149,7 +149,7 @@ def test_theta_stays_inside_the_bounds(variant, seed):
 def extremes(name):
     """Every setting by itself at the ends of its range."""
     found: list[dict[str, object]] = []
-    for setting in rule_entry(name).settings:
+    for setting in rule_settings(name):
         least = np.nextafter(setting.least, np.inf) if setting.open else setting.least
         ends = setting.choices or (float(least), min(setting.most, 1e300))
         found += [{setting.name: end} for end in ends]

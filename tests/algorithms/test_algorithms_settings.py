@@ -7,7 +7,7 @@ import pytest
 from golden import compare_cases
 from outcomes import START, problem
 
-from spsa.algorithms import algorithms, create, rule_entry, settings_faults
+from spsa.algorithms import algorithms, create, rule_settings, settings_faults
 
 
 def test_the_rules_are_listed_in_the_order_they_are_recommended_in():
@@ -21,7 +21,7 @@ def test_every_method_works_with_its_defaults_which_may_be_given(name):
     rule = create(name, {}, problem())
     assert rule.name == name
     assert rule.theta(rule.start()).tolist() == START.tolist()
-    usual = {s.name: s.default for s in rule_entry(name).settings if s.default is not None}
+    usual = {s.name: s.default for s in rule_settings(name) if s.default is not None}
     usual.pop("noise_walk" if "a" in usual else "sigma", None)
     assert settings_faults(name, usual) == []
 

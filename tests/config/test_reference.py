@@ -4,7 +4,7 @@ import re
 
 from configuration_page import PAGE, rows, written
 
-from spsa.algorithms import algorithms, rule_entry
+from spsa.algorithms import algorithms, rule_settings
 
 MOST_KEYS = 65
 
@@ -31,7 +31,7 @@ def test_the_settings_of_every_method_are_in_the_guide():
             for row in re.findall(r"^\| (`[^|]+`) \| ([^|]*) \|", section, re.M)
             for setting, default in zip(*(cell.split(", ") for cell in row), strict=False)
         }
-        assert set(table) == {setting.name for setting in rule_entry(name).settings}, name
-        for setting in rule_entry(name).settings:
+        assert set(table) == {setting.name for setting in rule_settings(name)}, name
+        for setting in rule_settings(name):
             if isinstance(setting.default, float | int):
                 assert table[setting.name] == f"{setting.default:g}", setting.name
