@@ -10,6 +10,7 @@
 `project`             the present folder, with config.toml, params.toml and an engine's source
 `project_store`       its database, with its tables, opened
 `ask`                 calls `spsa-master` within this process: `ask("status", "--json")`
+`story`               carries out calls of the store, or of the module's `STORY`: see `stories`
 `transcript`          carries out the commands of a text file beside the test: see `transcripts`
 
 The examples to fill them with are plain functions of `builders`: `new_run(**over)`,
@@ -37,6 +38,7 @@ from engines import faulty
 from hypothesis import HealthCheck, settings
 from postgres_server import binaries, running_server
 from shell import Shell
+from stories import Story
 from transcripts import Transcript, typed
 
 from spsa.cli import execute
@@ -227,6 +229,12 @@ def transcript(
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     return Transcript(partial(typed, ask), request.path.with_suffix(".txt"))
+
+
+@pytest.fixture
+def story(store: Store, sql: Shell, request: pytest.FixtureRequest) -> Transcript:
+    made = getattr(request.module, "STORY", Story)
+    return Transcript(made(store, sql), request.path.with_suffix(".txt"))
 
 
 @pytest.fixture(scope="module", params=DATABASES)

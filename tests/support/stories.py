@@ -1,0 +1,257 @@
+"""Stories of a database: commands in a text file beside a test, and what the store says to each.
+
+They stand in the form of `transcripts`. A command is `VERB WORDS NAME=VALUE ...`: a method of
+`Story`, or else of the store. `show=a,b` tells these attributes of what it returns, `times=N` does
+it so often. A run is called by its name, a claim by its number; names that are not there yet come
+into being: run `first`, and for a machine `rig` the worker `rig-1`.
+"""
+
+import hashlib
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
+from operator import attrgetter
+from random import Random
+from typing import Any
+
+from asking import Store
+from builders import (
+    LEASE,
+    looked,
+    new_engine,
+    new_iteration,
+    new_run,
+    new_validation,
+    new_worker,
+    result_of,
+    step_from,
+)
+from console import Said
+from shell import Shell
+
+from spsa.db.run_view import MasterLease
+from spsa.errors import TuningError
+from spsa.lifecycle import MachineRole
+from spsa.protocol import BatchResult, Claim, Failure, KeptVoid, Measured, RegisteredWorker
+
+OF_RUNS = {"batches", "events", "iterations", "matches", "purges", "steps", "void_games"}
+"""Calls of the store that want the id of a run."""
+
+OF_MASTERS = {"abandon_validation", "complete_validation", "finish", "release_master_lease"}
+"""Those that want the lease of its master."""
+
+
+class Story:
+    """A database, its runs with their masters, and the claims of its workers."""
+
+    def __init__(self, store: Store, sql: Shell) -> None:
+        self.store, self._shell = store, sql
+        self._masters: dict[str, MasterLease] = {}
+        self._workers: dict[str, RegisteredWorker] = {}
+        self._names: dict[str, RegisteredWorker] = {}
+        self._claims: dict[int, Claim | None] = {}
+        self._asked = count(1)
+        self._tokens: dict[str, str] = {}
+
+    def __call__(self, line: str) -> Said:
+        """Carry out a command, and what it says."""
+        verb, _, rest = line.partition(" ")
+        if verb == "sql":
+            return Said(0, "\n".join(_shown(self._shell(rest) or None)), "")
+        words = [word.partition("=") for word in shlex.split(rest)]
+        values = [_value(word) for word, equals, _ in words if not equals]
+        named = {name: _value(text) for name, equals, text in words if equals}
+        show = str(named.pop("show", "")).split(",") if "show" in named else []
+        try:
+            for n in range(named.pop("times", 1)):
+                words = [one.replace("{n}", str(n)) if one == str(one) else one for one in values]
+                lines = [*_shown(self._call(verb)(*words, **named), show)]
+        except TuningError as error:
+            return Said(0, "", f"{type(error).__name__}: {error}")
+        return Said(0, "\n".join(lines), "")
+
+    def _call(self, verb: str) -> Callable[..., Any]:
+        if hasattr(self, verb):
+            return getattr(self, verb)
+        call = getattr(self.store, verb)
+        if verb in OF_RUNS:
+            return lambda run, *more, **over: call(self.store.run(run).id, *more, **over)
+        if verb in OF_MASTERS:
+            return lambda run, *more: call(self._masters[run], *more)
+        return call
+
+    def run(self, name: str = "first", **over: Any) -> None:
+        run = self.store.create_run(new_run(name=name, **over))
+        self._masters[name] = self.store.acquire_master_lease(run.id, f"m of {name}", LEASE)
+
+    def open(self, name: str = "first", *, batches: int = 2, games: int = 4, **over: Any) -> None:
+        """An iteration of so many batches, on the results that the run has."""
+        if name not in self._masters:
+            self.run(name)
+        run = self.store.run(name)
+        if "variant" in over:
+            over["variants"] = {over.pop("variant"): (new_engine("third"), new_engine("fourth"))}
+        usual = {"k": run.applied + 1, "opened_on": run.applied, "target_games": batches * games}
+        self.store.open_iteration(
+            self._masters[name], new_iteration(**usual | over, batch_games=games)
+        )
+
+    def validate(self, name: str = "first", *, batches: int = 2, games: int = 4, **over: Any):
+        usual = {"opened_on": self.store.run(name).applied, "target_games": batches * games}
+        new = new_validation(**usual | over, batch_games=games)
+        self.store.open_iteration(self._masters[name], new)
+
+    def worker(self, machine: str, **over: Any) -> RegisteredWorker:
+        """The worker of a machine, which says `over` of itself."""
+        if over or machine not in self._workers:
+            self.register(f"{machine}-1", **{"host": machine} | over)
+        return self._workers[machine]
+
+    def here(self, *machines: str, **over: Any) -> None:
+        for machine in machines:
+            self.worker(machine, **over)
+
+    def register(self, name: str, invited: str | None = None, **over: Any) -> str:
+        """A worker of a direct machine, or of one that was invited."""
+        machine = [invited] if invited else []
+        worker = self.store.register_worker(new_worker(name, **over), *machine)
+        told = " as before" if self._names.get(name) == worker else ""
+        self._names[name] = worker
+        self._workers.setdefault(worker.machine, worker)
+        return f"of {worker.machine}{told}"
+
+    def touch(self, machine: str, **measured: Any) -> str | None:
+        return self.store.touch_worker(self.worker(machine), Measured(**measured))
+
+    def invite(self, machine: str, role: str, actor: str, name: str | None = None) -> str:
+        token = self.store.invite_machine(machine, MachineRole(role), actor)
+        self._tokens[name or machine] = token
+        return token
+
+    def known(self, token: str, worker: str | None = None) -> str:
+        """By a token, or a word that is none, and the name of a worker."""
+        sha256 = hashlib.sha256(self._tokens.get(token, token).encode()).hexdigest()
+        found = self.store.machine_of_token(sha256, worker and self._names[worker].id)
+        if found is None:
+            return "nobody"
+        machine, owner = found
+        told = ", revoked" if machine.revoked_at else ", may build" if machine.may_build else ""
+        return f"{machine.name}, by {machine.invited_by}{told}; the worker is of {owner}"
+
+    def claim(
+        self, machine: str, again: int | None = None, low: float = 0.0, high: float = 1.0
+    ) -> str:
+        """The next batch, or that of a claim again; the first two draws are between low and high.
+
+        They decide whose batch it is.
+        """
+        number = again or next(n for n in self._asked if _draws_between(n, low, high))
+        got = self.store.claim(f"claim {number}", self.worker(machine), LEASE)
+        if again is None:
+            self._claims[number] = got
+        if got is None:
+            return "nothing"
+        place = f"{got.run_name} iteration {got.iteration_number} batch {got.seq}"
+        return f"claim {number}: {place}, attempt {got.attempt}"
+
+    def claimed(self, machine: str) -> Claim | None:
+        self.claim(machine)
+        return self._claims[max(self._claims)]
+
+    def takes(self, machine: str, batches: int) -> str:
+        """So many batches; the runs of them."""
+        claims = [self.claimed(machine) for _ in range(batches)]
+        return " ".join(claim.run_name if claim else "nothing" for claim in claims)
+
+    def _claim(self, number: int) -> Claim:
+        claim = self._claims[number]
+        assert claim is not None, f"claim {number} got nothing"
+        return claim
+
+    def report(self, number: int, pair: int | None = None, **over: Any) -> str:
+        """With a void game of a pair."""
+        claim = self._claim(number)
+        voids = {} if pair is None else {"voids": {"crash": 1}, "kept_voids": kept(pair)}
+        return self.store.report(claim, result_of(claim, **voids | over))
+
+    def lie(self, number: int) -> str:
+        tally = result_of(self._claim(number)).tally
+        return self.store.report(self._claim(number), BatchResult(tally=tally + -tally))
+
+    def fail(
+        self, number: int, reason: str = "it broke", pair: int | None = None, **over: Any
+    ) -> None:
+        voids = {} if pair is None else {"kept_voids": kept(pair)}
+        self.store.fail(self._claim(number), Failure(reason=reason, **voids, **over))
+
+    def release(self, number: int) -> None:
+        self.store.release(self._claim(number))
+
+    def expire(self, *numbers: int) -> None:
+        """Time passes for the leases of these claims."""
+        for number in numbers:
+            self._shell.expire(self._claim(number).batch_id)
+
+    def renew(self, machine: str, *numbers: int) -> Iterable[str]:
+        asked = [f"claim {number}" for number in numbers]
+        return sorted(self.store.renew(self.worker(machine), asked, LEASE))
+
+    def plays(self, machine: str) -> str:
+        """Claim and report whatever is free; the runs of it."""
+        played = list[str]()
+        while (claim := self.claimed(machine)) is not None:
+            played.append(claim.run_name)
+            self.store.report(claim, result_of(claim))
+        return " ".join(played) or "nothing"
+
+    def look(self, name: str = "first") -> Iterator[str]:
+        """What its master sees, which pauses a run that cannot go on."""
+        view = looked(self.store, self._masters[name])
+        yield f"{view.run.status}: {view.run.reason}" if view.run.reason else view.run.status
+        yield from (f"failed: {batch.last_error}" for batch in view.failed)
+        for one in view.machine_failures:
+            counted = f"failed {one.batches}, played {one.played}, others {one.played_by_others}"
+            yield f"{one.machine}: {counted}: {one.reason}"
+
+    def apply(self, name: str = "first", **over: Any) -> None:
+        view = self.store.tick(self._masters[name], LEASE)
+        oldest = view.open[0]
+        step = step_from(view.run, oldest.tally, **over)
+        self.store.apply(self._masters[name], oldest.id, *step)
+
+
+def _draws_between(number: int, low: float, high: float) -> bool:
+    chance = Random(f"claim {number}")
+    return all(low < chance.random() < high for _ in range(2))
+
+
+def kept(pair: int) -> tuple[KeptVoid, ...]:
+    where = {"white": "plus", "position": "position startpos", "output": ""}
+    return (KeptVoid(pair=pair, culprit="minus", detail="crash", **where),)
+
+
+def _value(word: str) -> Any:
+    """A number, a flag, or several words with a comma behind each of them."""
+    if re.fullmatch(r"-?\d+", word):
+        return int(word)
+    if re.fullmatch(r"-?\d+\.\d*", word):
+        return float(word)
+    if word.endswith(","):
+        return tuple(word.split(",")[:-1])
+    return {"no": False, "yes": True, "none": None}.get(word, word)
+
+
+def _shown(found: Any, show: Sequence[str] = ()) -> Iterator[str]:
+    """A line for each row; `show` are the attributes that are told of it."""
+    if found is None or isinstance(found, RegisteredWorker):
+        return
+    if isinstance(found, dict):
+        found = [f"{name}: {value}" for name, value in found.items()]
+    rows = [found] if isinstance(found, str) or not isinstance(found, Iterable) else list(found)
+    if not rows:
+        yield "none"
+    for row in rows:
+        told = [attrgetter(name)(row) for name in show] or row
+        is_several = isinstance(told, Sequence) and not isinstance(told, str)
+        yield ", ".join(map(str, told)) if is_several else str(told)
