@@ -13,7 +13,7 @@ import click
 import numpy as np
 
 from spsa.algorithms import Belief, Problem, Vector, algorithms, create
-from spsa.algorithms.tuning import Observation, observed
+from spsa.algorithms.tuning import Observation, Observed
 from spsa.planning.recovery import EngineAssumptions
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 
@@ -85,7 +85,7 @@ def found(case: Case, rule: str, runs: int, seed: int) -> Found:
     """What the three thetas of so many runs are worth."""
     problem = case.problem(runs)
     engine = case.assumptions.engines(problem, runs, np.random.default_rng([seed, 0]))
-    watched = observed(create(rule, {}, problem), problem)
+    watched = Observed(create(rule, {}, problem))
     simulated_run = SimulatedRun(
         problem=problem, engine=engine, games=SimulatedGames(case.assumptions.draw_rate)
     )

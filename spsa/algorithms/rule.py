@@ -175,6 +175,9 @@ class Rule(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def problem(self) -> Problem: ...
+
     def start(self) -> State:
         """The state before any result."""
 

@@ -71,7 +71,7 @@ class Observation:
     time_controls: TimeControlSums | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # no slots: the witness is made once
 class Observed:
     """A rule with an average of its theta, and with a witness if it has no belief of its own.
 
@@ -83,16 +83,15 @@ class Observed:
     """
 
     rule: Rule
-    witness: Rule | None
-    problem: Problem
     time_controls: int = 1
 
-    @property
-    def name(self) -> str:
-        return self.rule.name
+    @cached_property
+    def witness(self) -> Rule | None:
+        believes = self.rule.belief(self.rule.start()) is not None
+        return None if believes else create("mixture", {}, self.rule.problem)
 
     def start(self) -> Observation:
-        zero, several = np.zeros_like(self.problem.start), self.time_controls
+        zero, several = np.zeros_like(self.rule.problem.start), self.time_controls
         return Observation(
             self.rule.start(),
             Average(0, zero, zero),
@@ -137,15 +136,8 @@ class Observed:
 
     def load(self, data: Mapping[str, Any]) -> Observation:
         """The state that `dump` wrote. Raises UnusableState for anything else."""
-        state: Observation = restored(self.name, data, self.start())
+        state: Observation = restored(self.rule.name, data, self.start())
         return state
-
-
-def observed(rule: Rule, problem: Problem, time_controls: int = 1) -> Observed:
-    """The rule with its notes."""
-    believes = rule.belief(rule.start()) is not None
-    witness = None if believes else create("mixture", {}, problem)
-    return Observed(rule, witness, problem, time_controls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +176,7 @@ class Tuning:
     """
 
     space: Space
-    rule: Observed
+    observed: Observed
     begun: tuple[Mapping[str, float], Mapping[str, Any]] | None = None
     weights: tuple[float | None, ...] = ()
 
@@ -193,7 +185,7 @@ class Tuning:
         if self.begun is not None:
             return self.begun
         theta = self._natural(self.space.start())
-        return theta, self.rule.dump(self.rule.start())
+        return theta, self.observed.dump(self.observed.start())
 
     def forked(
         self,
@@ -206,7 +198,7 @@ class Tuning:
 
         `time_controls` are the indices that those of this one had there, -1 for a new one.
         """
-        theta, parent = self._natural(self.space.start()), before.rule.load(state)
+        theta, parent = self._natural(self.space.start()), before.observed.load(state)
         index = {p.name: i for i, p in enumerate(before.space.active)}
         step = {p.name: p.step for p in before.space.active}
         carry = Carry(
@@ -215,16 +207,17 @@ class Tuning:
             value=self.space.steps(theta),
             doubt=doubt,
         )
-        is_alike = before.rule.name == self.rule.name
-        known = self.rule.forked(parent, carry) if is_alike else self.rule.start()
+        is_alike = before.observed.rule.name == self.observed.rule.name
+        known = self.observed.forked(parent, carry) if is_alike else self.observed.start()
         if known.time_controls and parent.time_controls:
             sums = parent.time_controls.carried(time_controls, len(theta), doubt)
             known = replace(known, time_controls=sums)
-        return replace(self, begun=(theta, self.rule.dump(known)))
+        return replace(self, begun=(theta, self.observed.dump(known)))
 
     def propose(self, state: Mapping[str, Any], theta: Mapping[str, float], k: int) -> Proposal:
         """The values that iteration k plays if it is opened on this state."""
-        perturbation = self.rule.ask(self.rule.load(state), k, self._generator("perturb", k))
+        known = self.observed.load(state)
+        perturbation = self.observed.ask(known, k, self._generator("perturb", k))
         uniform = self._generator("round", k).random(len(self.space.active))
         signs = self._by_name(np.sign(perturbation.offset))
         return Proposal(
@@ -244,16 +237,16 @@ class Tuning:
         The state and theta contain every result before k; the iteration may have been opened on
         fewer.
         """
-        before, outcome = self.rule.load(state), self._outcome(games, theta)
+        before, outcome = self.observed.load(state), self._outcome(games, theta)
         if (sums := before.time_controls) is not None:
             counts = np.array([one.pentanomial for one in games.by_time_control], dtype=np.float64)
             outcome = replace(outcome, pentanomial=sums.weighed(counts, self.weights))
             before = replace(before, time_controls=sums.after(counts, outcome.difference))
-        after, found = self.rule.tell(before, outcome)
-        delta = self._delta(theta, self.rule.theta(after))
+        after, found = self.observed.tell(before, outcome)
+        delta = self._delta(theta, self.observed.theta(after))
         return Update(
             k=games.k,
-            state=self.rule.dump(after),
+            state=self.observed.dump(after),
             delta=delta,
             theta={name: theta[name] + delta[name] for name in theta},
             estimates=self._estimates(after),
@@ -264,15 +257,15 @@ class Tuning:
 
     def sums(self, state: Mapping[str, Any]) -> TimeControlSums | None:
         """The sums over results by time control; None for a single time control."""
-        return self.rule.load(state).time_controls
+        return self.observed.load(state).time_controls
 
     def estimates(self, state: Mapping[str, Any]) -> Estimates:
         """The estimates that belong to this state."""
-        return self._estimates(self.rule.load(state))
+        return self._estimates(self.observed.load(state))
 
     def _estimates(self, state: Observation) -> Estimates:
         averaged, averaged_sd = self._by_values(state.average if state.average.count > 1 else None)
-        belief = self.rule.supported(state)
+        belief = self.observed.supported(state)
         supported, supported_sd = self._by_values(belief)
         return Estimates(
             averaged=averaged,
@@ -300,7 +293,8 @@ class Tuning:
         return mean, None if deviation is None else self._by_name(deviation * self.space.step)
 
     def _generator(self, what: str, k: int) -> np.random.Generator:
-        return np.random.Generator(np.random.PCG64(derived_seed(self.rule.problem.seed, what, k)))
+        seed = self.observed.rule.problem.seed
+        return np.random.Generator(np.random.PCG64(derived_seed(seed, what, k)))
 
     def _outcome(self, games: PlayedGames, theta: Mapping[str, float]) -> Outcome:
         """The result; where the sides have no value of a parameter, it is too new, they were equal.
@@ -360,8 +354,8 @@ def tuning(
     `weights` are those of its time controls, if these are several.
     """
     problem = problem_of(space, iterations=iterations, pairs=pairs, seed=seed)
-    rule = observed(create(algorithm, settings, problem), problem, len(weights))
-    return Tuning(space, rule, weights=weights)
+    observed = Observed(create(algorithm, settings, problem), len(weights))
+    return Tuning(space, observed, weights=weights)
 
 
 def problem_of(space: Space, *, iterations: int, pairs: int, seed: int = 0) -> Problem:

@@ -198,7 +198,7 @@ def new_row(
     theta, state = rules.start()
     return Run(
         name=name,
-        seed=rules.rule.problem.seed,
+        seed=rules.observed.rule.problem.seed,
         algorithm=config.spsa.algorithm,
         settings=settings.to_json(),
         space=rules.space.to_json(),

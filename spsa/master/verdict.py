@@ -94,18 +94,18 @@ def filters_of(run: Run) -> tuple[Filters | None, str]:
     if run.applied == 0:
         return None, "there is no result yet"
     try:
-        rule = tuning_of(run).rule
-        state = rule.load(run.state)
+        observed = tuning_of(run).observed
+        state = observed.load(run.state)
         with as_written("a column `theta` or `start_theta`"):
             space = Space.from_json(run.space)
             _, theta = (space.steps(values) for values in (run.start_theta, run.theta))
     except UnusableState:
         return None, "this program cannot read the state of the run"
-    if not (isinstance(rule.rule, Mixture) and isinstance(state.rule, Bank)):
+    if not (isinstance(observed.rule, Mixture) and isinstance(state.rule, Bank)):
         return None, f"{run.algorithm} does not estimate it"
     if many := too_many_at_bounds(theta, space.lower, space.upper):
         return None, f"theta is at a bound of {plural(many, 'parameter')}"
-    found = Filters(rule.rule, state.rule)
+    found = Filters(observed.rule, state.rule)
     if (games := round(2 * found.pairs)) < _FEWEST:
         return None, f"{plural(games, 'game')} are too few"
     return found, ""

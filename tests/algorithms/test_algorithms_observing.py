@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from outcomes import START, generator, outcome, problem, tallies, told
 
 from spsa.algorithms import algorithms, create
-from spsa.algorithms.tuning import Average, observed
+from spsa.algorithms.tuning import Average, Observed
 from spsa.errors import UnusableState
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 
@@ -19,7 +19,7 @@ walks = st.lists(st.lists(st.floats(-50, 50), min_size=2, max_size=2), min_size=
 
 
 def watched(name):
-    return observed(create(name, {}, PROBLEM), PROBLEM)
+    return Observed(create(name, {}, PROBLEM))
 
 
 def results(rule, count, seed=1):
@@ -83,7 +83,7 @@ def test_the_games_of_a_slow_rule_support_more_than_it_found():
     start = rng.uniform(0.5, 2.0, size=(200, 6)) * rng.choice([-1.0, 1.0], size=(200, 6))
     slow = problem(start, iterations=150)
     engine = Quadratic(optimum=np.zeros(6), curvature=np.full(6, 2.0))
-    rule = observed(create("spsa", {"noise_walk": 0.2}, slow), slow)
+    rule = Observed(create("spsa", {"noise_walk": 0.2}, slow))
     simulated_run = SimulatedRun(problem=slow, engine=engine, games=SimulatedGames(0.5))
     state = deque(simulated_run.run(rule, rng), maxlen=1).pop()
     supported = rule.supported(state)
@@ -95,7 +95,7 @@ def test_the_games_of_a_slow_rule_support_more_than_it_found():
 @pytest.mark.parametrize("part", ["rule", "average", "witness"])
 def test_notes_that_are_none_or_of_other_parameters_are_refused(part):
     rule, fewer = watched("spsa"), problem(START[:2])
-    other = observed(create("spsa", {}, fewer), fewer)
+    other = Observed(create("spsa", {}, fewer))
     for broken in (3, None, {}, other.dump(other.start())[part]):
         with pytest.raises(UnusableState, match="saved state"):
             rule.load({**rule.dump(rule.start()), part: broken})

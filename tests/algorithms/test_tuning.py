@@ -167,7 +167,7 @@ def test_an_answer_may_rest_on_older_results(seed, results):
 
 
 def _natural(rules, state):
-    return rules.space.natural(rules.rule.theta(rules.rule.load(state)))
+    return rules.space.natural(rules.observed.theta(rules.observed.load(state)))
 
 
 def some_tallies(count):
@@ -273,17 +273,17 @@ def test_a_fork_has_theta_and_deviations_between_the_posterior_and_the_prior(alg
     before = tuned(SPACE, algorithm=algorithm)
     theta, state = moved(before)
     values = Space(tuple(replace(p, value=theta[p.name]) for p in SPACE.parameters))
-    prior = before.rule.rule.belief(before.rule.rule.start()).deviation
+    prior = before.observed.rule.belief(before.observed.rule.start()).deviation
     widths = []
     for doubt in (1.0, 2.0, 1000.0):
         fork = tuned(values, algorithm=algorithm).forked(before, state, doubt)
         there, known = fork.start()
         assert there == pytest.approx(theta)
-        loaded = fork.rule.load(known)
-        assert fork.rule.theta(loaded) == pytest.approx(values.steps(theta))
+        loaded = fork.observed.load(known)
+        assert fork.observed.theta(loaded) == pytest.approx(values.steps(theta))
         assert loaded.average.count == 0
-        widths.append(fork.rule.rule.belief(loaded.rule).deviation)
-    posterior = before.rule.rule.belief(before.rule.load(state).rule).deviation
+        widths.append(fork.observed.rule.belief(loaded.rule).deviation)
+    posterior = before.observed.rule.belief(before.observed.load(state).rule).deviation
     assert (widths[0] <= widths[1]).all() and (widths[1] <= widths[2] + 1e-9).all()
     assert widths[2] == pytest.approx(prior, rel=0.05)
     assert widths[0] == pytest.approx(posterior)
@@ -296,8 +296,8 @@ def test_a_fork_may_have_other_parameters():
     _, state = moved(before)
     space = Space((parameter("new", value=7, step=2), *SPACE.parameters[:1]))
     fork = tuned(space, algorithm="bspsa").forked(before, state, 1.0)
-    joint = fork.rule.load(fork.start()[1]).rule
-    old = before.rule.load(state).rule
+    joint = fork.observed.load(fork.start()[1]).rule
+    old = before.observed.load(state).rule
     assert joint.covariance[1, 1] == pytest.approx(old.covariance[0, 0])
     assert joint.covariance[0, 1] == joint.covariance[1, 0] == 0
     assert np.array_equal(joint.covariance, joint.covariance.T)

@@ -150,7 +150,7 @@ def test_what_another_processor_rounds_otherwise_is_no_finding(sqlite_store, sql
 
 
 def other_state(run):
-    rule = tuning_of(run.now()).rule
+    rule = tuning_of(run.now()).observed
     state = rule.load(run.now().state)
     state.rule.theta[0] *= 1 + 1e-8
     return json.dumps(rule.dump(state))

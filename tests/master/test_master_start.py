@@ -111,10 +111,10 @@ def test_a_run_has_the_rule_of_its_configuration_keeps_it_and_says_what_the_file
     master = store.acquire_master_lease(first.id, "a master that left it unbegun", 30)
     store.release_master_lease(master)
     before = prepared(project, store, iterations=99, in_flight=1, rule="a = 0.1")
-    assert before.run.algorithm == before.tuning.rule.name == "spsa"
+    assert before.run.algorithm == before.tuning.observed.rule.name == "spsa"
     opened(store, before)
     after = prepared(project, store, iterations=98, in_flight=2, rule="")
-    assert after.run.algorithm == after.tuning.rule.name == "spsa"
+    assert after.run.algorithm == after.tuning.observed.rule.name == "spsa"
     assert after.notes[:-1] == (
         "config.toml: algorithm: the run has spsa, the files say mixture",
         "config.toml: iterations_in_flight: the run has 1, the files say 2",
