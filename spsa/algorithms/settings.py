@@ -71,7 +71,8 @@ def faults(known: Iterable[Setting], given: Mapping[str, object]) -> Iterator[Fo
             remedy = suggestion(name, by_name) if by_name else "remove it: the rule has none"
             yield name, "unknown setting", remedy
         elif not by_name[name].accepts(value):
-            yield name, f"found {value!r}", by_name[name].remedy(value)
+            shown = str(value).lower() if isinstance(value, bool) else repr(value)
+            yield name, f"found {shown}", by_name[name].remedy(value)
         else:
             for other in filter(given.__contains__, by_name[name].instead_of):
                 yield name, f"given together with {other}", f"give {name} or {other}, not both"

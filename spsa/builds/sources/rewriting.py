@@ -101,9 +101,11 @@ def _not_one(owner: SourceConstant, location: Location) -> ConstantRefused:
         str(replace(location, accesses=one.location.accesses)) for one in inside or owner.items
     ]
     several = plural(len(names), "number")
-    found = f"has {several}" if inside else f"is not among the {several} of {owner.name}"
+    found = f"has {several}" if inside else f"is no number of {owner.name}, which has {several}"
     remedy = f"name one, such as {', '.join(names[:_MAX_LISTED])}"
-    return ConstantRefused(f"{location} {found}", f"{remedy}, or an array with its two knobs")
+    if len(names) > 2:
+        remedy += ', or tune the array by knob = "base" and knob = "per_index"'
+    return ConstantRefused(f"{location} {found}", remedy)
 
 
 def _absent(
