@@ -1,7 +1,7 @@
 """`spsa-master plan`: from a user's files and past measurements to a plan."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,6 @@ from spsa.live_display import counting, working
 from spsa.master.delivery_setup import delivery_settings, usual_builds, work_folder
 from spsa.master.start import checked_space
 from spsa.output import echo_json
-from spsa.planning.games_needed import cut, in_flight_limit
 from spsa.planning.plan import most_designs
 from spsa.planning.plan import plan as planned
 from spsa.planning.plan_inputs import (
@@ -32,8 +31,8 @@ from spsa.planning.plan_inputs import (
     Openings,
     PlanInputs,
     Shape,
+    adapted,
     game_seconds,
-    games_needed_by,
     mean_game_seconds,
     time_control_costs,
 )
@@ -90,28 +89,19 @@ def measured(config: Config) -> Measured:
     return replace(found, builds=next(usual, None))
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What options say of things that only playing tells; None where they say nothing."""
-
-    concurrency: int | None
-    elo: float | None
-    draws: float | None
-    game_seconds: float | None
-    build_seconds: float | None
-
-
-def known(config: Config, space: Space, said: Said) -> tuple[PlanInputs, tuple[str, ...]]:
+def known(
+    config: Config, space: Space, said: Mapping[str, Any]
+) -> tuple[PlanInputs, tuple[str, ...]]:
     """What to ask `plan`, and where its figures come from.
 
-    What was said goes before what was measured, and that before guesses.
+    What options have said goes before what was measured, and that before guesses.
     """
     past, nps = measured(config), last_measured(work_folder(config), NODES_PER_SECOND)
-    seconds, time_source = _seconds(config, said.game_seconds, past, nps)
-    draws, draws_source = _draws(said.draws, past)
-    builds, builds_source = _builds(config, said.build_seconds, past)
+    seconds, time_source = _seconds(config, said["game_seconds"], past, nps)
+    draws, draws_source = _draws(said["draws"], past)
+    builds, builds_source = _builds(config, said["build_seconds"], past)
     capacity = Capacity(
-        concurrency=said.concurrency or os.cpu_count() or 1,
+        concurrency=said["concurrency"] or os.cpu_count() or 1,
         build_seconds=builds,
         builders=config.build.at_once or usual_builds(),
     )
@@ -124,8 +114,8 @@ def known(config: Config, space: Space, said: Said) -> tuple[PlanInputs, tuple[s
         capacity=capacity,
         seconds=seconds,
         draw_rate=draws,
-        openings=_openings(config, said.draws, past),
-        elos_to_gain=ASSUMED_ELO_TO_GAIN if said.elo is None else (said.elo,),
+        openings=_openings(config, said["draws"], past),
+        elos_to_gain=ASSUMED_ELO_TO_GAIN if said["elo"] is None else (said["elo"],),
         seed=_SEED,
         time_controls=tuple(
             time_control_costs(
@@ -149,17 +139,11 @@ def _shape(config: Config, capacity: Capacity, seconds: float | None) -> Shape:
         iterations=config.spsa.max_iterations,
         games=games.games_per_iteration,
         batch_games=games.batch_size,
-        in_flight=1 if in_flight == "auto" else in_flight,
         adapts=in_flight == "auto",
     )
-    if not shape.adapts:
-        return shape
-    shape = replace(  # as the master cuts for these slots
-        shape, batch_games=cut(games.games_per_iteration, games.batch_size, capacity.concurrency)[0]
-    )
-    bearable = in_flight_limit(shape.iterations)
-    needed = bearable if seconds is None else games_needed_by(shape, capacity, seconds).in_flight
-    return replace(shape, in_flight=min(needed, bearable))
+    if in_flight == "auto":
+        return adapted(shape, capacity, seconds)
+    return replace(shape, in_flight=in_flight)
 
 
 def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]:
@@ -273,7 +257,7 @@ def plan(config: Config, as_json: bool, **said: Any) -> None:
     """
     with working("checking params.toml against the engine"):
         space = checked_space(config)
-    inputs, sources = known(config, space, Said(**said))
+    inputs, sources = known(config, space, said)
     with counting("tuning synthetic engines", most_designs(inputs)) as advance:
         answer = planned(replace(inputs, simulated=lambda: advance(1)))
     if as_json:

@@ -43,7 +43,7 @@ class Shape:
     iterations: int
     games: int
     batch_games: int
-    in_flight: int
+    in_flight: int = 1
     adapts: bool = False
 
 
@@ -247,14 +247,15 @@ def _sizes(games: int) -> list[int]:
 
 
 def _cut(games: int, size: int, capacity: Capacity, seconds: float | None) -> Shape:
-    """The shape with iterations of `size`, as deep as the fleet needs and the run allows."""
-    shape = Shape(
-        iterations=max(1, round(games / size)),
-        games=size,
-        batch_games=cut(size, BATCH_GAMES, capacity.concurrency)[0],
-        in_flight=1,
-        adapts=True,
-    )
+    """The shape with iterations of `size`."""
+    iterations = max(1, round(games / size))
+    shape = Shape(iterations=iterations, games=size, batch_games=BATCH_GAMES, adapts=True)
+    return adapted(shape, capacity, seconds)
+
+
+def adapted(shape: Shape, capacity: Capacity, seconds: float | None) -> Shape:
+    """As the master cuts it for these slots, as deep as the fleet needs and the run allows."""
+    shape = replace(shape, batch_games=cut(shape.games, shape.batch_games, capacity.concurrency)[0])
     limit = in_flight_limit(shape.iterations)
     needed = limit if seconds is None else games_needed_by(shape, capacity, seconds).in_flight
     return replace(shape, in_flight=min(needed, limit))

@@ -2,7 +2,6 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -16,7 +15,6 @@ from markupsafe import Markup
 from spsa import __version__
 from spsa.config.projection import params_file
 from spsa.core.params import Space
-from spsa.db.tables import Run
 from spsa.report.events import EVENTS, SETTINGS, VOIDS, grouped
 from spsa.report.figures import figures
 from spsa.report.matches import TIME_CONTROLS
@@ -51,7 +49,6 @@ def environment(*loaders: BaseLoader) -> Environment:
     }
     found.globals |= {
         "settings_of": settings_of,
-        "take": take,
         "version": __version__,
         "views": {
             "events": EVENTS,
@@ -69,24 +66,6 @@ def _printable(value: Any) -> Any:
     """Text of others on one line without control and bidirectional characters, and passwords."""
     is_theirs = isinstance(value, str) and not isinstance(value, Markup)
     return printable(without_passwords(value), LINE_LENGTH) if is_theirs else value
-
-
-def take(run: Run) -> Sequence[tuple[str, str]]:
-    """The command lines that take the result of a run, each with what it prints."""
-    name = quote(run.name)
-    patch = (
-        "A patch of the source for `git apply`; for UCI options, `setoption` lines",
-        f"spsa-master params diff --run {name}",
-    )
-    numbers = "The tuned values", f"spsa-master params export --format json --run {name}"
-    return (
-        patch if run.has_patch else numbers,
-        (
-            "The tuned values as the lines that OpenBench takes",
-            f"spsa-master params export --format openbench --run {name}",
-        ),
-        ("A match of the tuned values against the start", f"spsa-master validate --run {name}"),
-    )
 
 
 def page(report: Report) -> str:

@@ -128,12 +128,22 @@ class Status:
         return None if found is None else SourceCommit.from_json(found)
 
     @property
-    def taking(self) -> str:
-        """The command that prints the tuned values; empty before the first result."""
-        if self.run.applied == 0:
-            return ""
-        command = "diff" if self.run.has_patch else "export --format json"
-        return f"spsa-master params {command} --run {quote(self.run.name)}"
+    def taking(self) -> Sequence[tuple[str, str]]:
+        """The commands that take the result, each with what it prints: the tuned values first."""
+        name = quote(self.run.name)
+        patch = (
+            "A patch of the source for `git apply`; for UCI options, `setoption` lines",
+            f"spsa-master params diff --run {name}",
+        )
+        numbers = "The tuned values", f"spsa-master params export --format json --run {name}"
+        return (
+            patch if self.run.has_patch else numbers,
+            (
+                "The tuned values as the lines that OpenBench takes",
+                f"spsa-master params export --format openbench --run {name}",
+            ),
+            ("A match of the tuned values against the start", f"spsa-master validate --run {name}"),
+        )
 
     @property
     def is_over(self) -> bool:
@@ -244,8 +254,9 @@ class Status:
 
     def ends(self) -> Iterator[str]:
         """How to take the result, what the run began from, and what the run before it came to."""
-        if self.taking:
-            yield f"take the result: `{self.taking}` prints it"
+        if self.run.applied:
+            (_, command), *_ = self.taking
+            yield f"take the result: `{command}` prints it"
         if self.source is not None:
             yield f"source: {self.source}"
         if self.origin:

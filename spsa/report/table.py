@@ -320,9 +320,7 @@ def terminal(*, stderr: bool = False) -> Console:
 
     Names are shown as they are, whatever brackets and colons they have.
     """
-    found = _console(stderr, None)
-    return found if found.is_terminal else _console(stderr, LOG_WIDTH)
-
-
-def _console(stderr: bool, width: int | None) -> Console:
-    return Console(highlight=False, markup=False, emoji=False, stderr=stderr, width=width)
+    found = Console(highlight=False, markup=False, emoji=False, stderr=stderr)
+    if not found.is_terminal:
+        found.width = LOG_WIDTH
+    return found
