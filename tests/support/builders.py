@@ -402,5 +402,5 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def published(path: Path, **over: object) -> EngineFile:
+def published(path: Path, /, **over: object) -> EngineFile:
     return new_engine(path.name, **{"sha256": digest(path), "path": str(path)} | over)

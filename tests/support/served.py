@@ -7,16 +7,18 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import uvicorn
 from asking import Store
 from builders import Stage, new_worker, result_of, stage
 from console import Running, Said, master
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp
 
 from spsa.core.params import Location, Parameter, Space
 from spsa.server.app import application, listening
@@ -129,14 +131,24 @@ def page_lines(page: str) -> list[str]:
 
 
 @contextmanager
-def serving(store: Store, who: People = NOBODY) -> Iterator[str]:
-    """The address of a server that answers over HTTP while this lasts."""
+def serving(
+    store: Store,
+    who: People = NOBODY,
+    around: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+    **options: Any,
+) -> Iterator[str]:
+    """The address of a server that answers over HTTP, with what is `around` it, while this lasts.
+
+    `options` are those of uvicorn.
+    """
     listener = listening("127.0.0.1", 0)
-    running = uvicorn.Server(uvicorn.Config(application(store, who), log_level="error"))
+    app = around(application(store, who))
+    running = uvicorn.Server(uvicorn.Config(app, log_level="critical", **options))
     thread = Thread(target=running.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        scheme = "https" if options else "http"
+        yield f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         running.should_exit = True
         thread.join()

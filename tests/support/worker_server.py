@@ -1,43 +1,32 @@
-"""A server of workers without a database: it hands out claims that a test made, and keeps reports.
+"""The real server of workers, behind a layer that notes requests and may respond by itself."""
 
-The requests are those of `spsa-master serve`. What it responds may be replaced, and it may be away.
-"""
-
+import asyncio
 import hashlib
 import json
-import threading
-import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
-from spsa.core.game_settings import Book, GameSettings, TimeControl, TimeKind
-from spsa.core.json_values import to_json
-from spsa.lifecycle import Purpose
-from spsa.protocol import PROTOCOL, Claim, Engine
+from builders import Stage
+from served import serving
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-TOKEN = "machine-token-1234"
-NODES = TimeControl(kind=TimeKind.NODES, low=77, high=77)
+from spsa.lifecycle import MachineRole
+from spsa.protocol import PROTOCOL
 
-PART = 2**18
-"""Bytes that a response is sent in."""
-
-Response = tuple[int, Mapping[str, str], bytes]
+MACHINE = "far"
 
 
 def refusal(status: int, error: str = "no", kind: str | None = None, **headers: str) -> Response:
     """A response other than 200; `Retry_After="1"` is a header."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return status, named, json.dumps({"error": error, "field": None, "kind": kind}).encode()
+    return JSONResponse({"error": error, "field": None, "kind": kind}, status, named)
 
 
 @dataclass
 class Request:
-    method: str
     path: str
     headers: Mapping[str, str]
     body: bytes
@@ -49,25 +38,24 @@ class Request:
 
 @dataclass
 class WorkerServer:
-    """What a test tells the server, and what the server has heard."""
+    """What a test tells the server, and what the server has heard; `token` is a machine's."""
 
+    staged: Stage
+    token: str
     url: str = ""
-    pyz: bytes = b""
-    version: dict[str, Any] = field(default_factory=dict)
-    claims: deque[Claim] = field(default_factory=deque)
-    work: list[dict[str, Any]] = field(default_factory=list)
-    files: dict[str, bytes] = field(default_factory=dict)
+    app: ASGIApp | None = None
     replaced: dict[str, Callable[[Request], Response | None]] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
+    version: dict[str, Any] = field(default_factory=dict)
     is_away: bool = False
-    pause: float = 0.0  # seconds after each part of a long response
-    set_aside: str | None = None
+    pause: float = 0.0  # seconds after each part of a file
 
     def offer(self, pyz: bytes, version: str = "0.1.0", protocol: int = PROTOCOL) -> None:
-        """Offer this worker.pyz."""
-        self.pyz = pyz
+        """Offer this worker.pyz, and not that of the tree."""
         sha256 = hashlib.sha256(pyz).hexdigest()
         self.version = {"version": version, "protocol": protocol, "sha256": sha256}
+        self.replaced["/worker.pyz"] = lambda _: Response(pyz)
+        self.replaced["/worker/version"] = lambda _: JSONResponse(self.version)
 
     def asked(self, path: str) -> list[Request]:
         """The requests for a path so far."""
@@ -76,122 +64,45 @@ class WorkerServer:
     def reports(self) -> list[Any]:
         return [request.json for request in self.asked("/worker/report")]
 
-    def respond(self, request: Request) -> Response:
-        self.requests.append(request)
-        replaced = self.replaced.get(request.path, lambda _: None)
-        if (response := replaced(request)) is not None:
-            return response
-        if request.path == "/worker.pyz":
-            return 200, {}, self.pyz
-        if request.path == "/worker/version":
-            return 200, {}, json.dumps(self.version).encode()
-        if request.headers.get("Authorization") != f"Bearer {TOKEN}":
-            return refusal(401, "this token is unknown")
-        if request.path.startswith("/worker/files/"):
-            data = self.files.get(request.path.rpartition("/")[2])
-            return refusal(404) if data is None else (200, {}, data)
-        return 200, {}, json.dumps({"reply": self._reply(request)}).encode()
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self.app is not None
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+        elif self.is_away:  # a response that never ends
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        else:
+            await self._respond(self.app, scope, receive, send)
 
-    def _reply(self, request: Request) -> Any:
-        name = request.path.removeprefix("/worker/")
-        if name == "claim" and self.claims:
-            return {**to_json(self.claims.popleft()), "claim_id": request.json["claim_id"]}
-        if name == "renew":
-            return request.json["claim_ids"]
-        worker = {"id": 1, "machine": "machine"}
-        same = {"register": worker, "touch": self.set_aside, "report": "accepted"}
-        return (same | {"work": self.work}).get(name)
+    async def _respond(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        message = await receive()
+        while message.get("more_body"):
+            more = await receive()
+            message = {**more, "body": message["body"] + more["body"]}
+        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        request = Request(scope["path"], headers, message["body"])
+        self.requests.append(request)
+        response = self.replaced.get(request.path, lambda _: None)(request)
+
+        first = [message]
+
+        async def received() -> Message:
+            return first.pop() if first else await receive()
+
+        async def sent(part: Message) -> None:
+            await send(part)
+            await asyncio.sleep(self.pause if request.path.startswith("/worker/files/") else 0.0)
+
+        await (response or app)(scope, received, sent)
 
 
 @contextmanager
-def worker_server(ssl_context: Any = None) -> Iterator[WorkerServer]:
+def worker_server(staged: Stage, **options: Any) -> Iterator[WorkerServer]:
     """A server on a free port of this machine until the block ends."""
-    state = WorkerServer()
-    state.offer(b"not packed")
+    state = WorkerServer(staged, staged.store.invite_machine(MACHINE, MachineRole.WORKER, "me"))
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def behind(app: ASGIApp) -> ASGIApp:
+        state.app = app
+        return state
 
-        def do_GET(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            if state.is_away:
-                self.close_connection = True
-                return
-            request = Request(self.command, self.path, dict(self.headers), body)
-            status, headers, content = state.respond(request)
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            for start in range(0, len(content), PART):
-                self.wfile.write(content[start : start + PART])
-                time.sleep(state.pause if len(content) > PART else 0.0)
-
-        do_POST = do_GET  # noqa: N815
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, *_: object) -> None:
-            pass  # a worker that is killed, or does not trust the certificate, hangs up
-
-    server = Server(("127.0.0.1", 0), Handler)
-    scheme = "http"
-    if ssl_context is not None:
-        server.socket = ssl_context.wrap_socket(server.socket, server_side=True)
-        scheme = "https"
-    state.url = f"{scheme}://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
+    with serving(staged.store, around=behind, **options) as state.url:
         yield state
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def claim_of(
-    plus: Path,
-    minus: Path,
-    server: WorkerServer | None = None,
-    *,
-    number: int = 1,
-    pairs: int = 2,
-    **settings: Any,
-) -> Claim:
-    """A batch between two engines; with a server they are there, and not at their paths."""
-    sides = []
-    for path in (plus, minus):
-        data = path.read_bytes()
-        sha256 = hashlib.sha256(data).hexdigest()
-        if server is not None:
-            server.files[sha256] = data
-        place = str(path) if server is None else f"/nowhere/{path.name}"
-        sides.append(Engine(sha256=sha256, path=place))
-    settings.setdefault("time_control", NODES)
-    settings.setdefault("book", Book())
-    return Claim(
-        claim_id="replaced",
-        worker_id=1,
-        batch_id=number,
-        run_id=1,
-        run_name="first",
-        run_seed=7,
-        iteration_id=1,
-        iteration_number=1,
-        purpose=Purpose.TUNE,
-        seq=number,
-        attempt=1,
-        first_pair=0,
-        pairs=pairs,
-        seed=number,
-        plus=sides[0],
-        minus=sides[1],
-        game_settings=GameSettings(**settings),
-        lease_seconds=60.0,
-    )

@@ -16,8 +16,6 @@ import zipfile
 
 import pytest
 from console import Running, compete
-from engines.faulty import engine
-from worker_server import TOKEN, claim_of, refusal
 
 from spsa.protocol import PROTOCOL
 from spsa.server.worker_files import packed, packed_sha256
@@ -69,7 +67,7 @@ def start(file, server):
         if not file.exists():
             file.write_bytes(pyz)
         command = [sys.executable, "-I", "-S", file.name, "--server", server.url, "-c", "1", *words]
-        usual = {"PATH": os.environ["PATH"], "HOME": str(file.parent), "SPSA_TOKEN": TOKEN}
+        usual = {"PATH": os.environ["PATH"], "HOME": str(file.parent), "SPSA_TOKEN": server.token}
         return Running(command, file.parent, usual | variables)
 
     return start_worker
@@ -110,43 +108,34 @@ def test_what_it_plays_is_reported_before_it_changes(start, server, play, tmp_pa
     time.sleep(1.0)
     assert len(server.asked("/worker/claim")) == claims_before  # it claims no more, and waits
     assert server.asked("/worker.pyz") == []
-    at_download: list[tuple[int, int]] = []
+    at_download, fetch = list[set[str]](), server.replaced["/worker.pyz"]
 
-    def note(_):
-        at_download.append((len(server.reports()), BATCHES - len(server.claims)))
+    def noted(request):
+        rows = server.staged.store.batches(server.staged.run.id)
+        at_download.append({row.status for row in rows})
+        return fetch(request)
 
-    server.replaced["/worker.pyz"] = note
+    server.replaced["/worker.pyz"] = noted
     gate.touch()
     assert running.ended() == 0
-    ((reported, claimed),) = at_download
-    assert reported == claimed > 0
+    assert at_download == [{"done", "ready"}], "and none is leased"
     assert len(server.reports()) == BATCHES
     assert file.read_bytes() == new
     assert (tmp_path / "over").read_text() == "over\n", "once, and not when it became another"
 
 
-def refuse_other_protocols(server):
-    def strict(request):
-        if request.headers.get("X-Spsa-Protocol") != str(server.version["protocol"]):
-            return refusal(426, "this worker is too old", "outdated")
-        return None
-
-    names = ("register", "touch", "claim", "renew", "report", "release", "fail", "work")
-    server.replaced |= {f"/worker/{name}": strict for name in names}
-
-
 def test_a_server_that_becomes_strict_interrupts_the_games_and_updates(
-    start, server, play, tmp_path, file
+    start, server, play, tmp_path, file, monkeypatch
 ):
     """fishtest 1166: the server refused what old workers sent, and so never told them to update."""
-    refuse_other_protocols(server)
-    server.version = {"version": "0", "protocol": PROTOCOL - 1, "sha256": ""}
     old = repacked("old", spsa_protocol=OLD_PROTOCOL)
-    server.version["sha256"] = sha256(old)
+    server.offer(old, protocol=PROTOCOL - 1)
     play(1, gate=tmp_path / "never")
-    running = start(old, "--idle-timeout", "2", "--lease", "10")
-    running.until(lambda: "claimed, 1 pair" in running.log)
-    server.offer(new := repacked("new"))
+    with monkeypatch.context() as patch:
+        patch.setattr("spsa.server.workers.PROTOCOL", PROTOCOL - 1)
+        running = start(old, "--idle-timeout", "2", "--lease", "10")
+        running.until(lambda: "claimed, 1 pair" in running.log)
+        server.offer(new := repacked("new"))
     running.until(lambda: "1 batch cannot be reported any more" in running.log)
     assert running.ended() == NOTHING_TO_DO
     assert file.read_bytes() == new
@@ -205,7 +194,7 @@ def test_a_new_version_that_fails_is_not_used_and_not_tried_again(start, server,
 
 def test_an_installed_worker_says_which_version_to_install(server):
     server.offer(b"another", version="7.0", protocol=PROTOCOL + 1)
-    done = compete("--server", server.url, "-c", "1", SPSA_TOKEN=TOKEN)
+    done = compete("--server", server.url, "-c", "1", SPSA_TOKEN=server.token)
     assert done.returncode == 2
     assert "install version 7.0 here" in done.stderr
     assert f"{server.url}/worker.pyz" in done.stderr
@@ -228,26 +217,17 @@ def pyz(tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def server(server):
-    server.offer(packed())
-    return server
-
-
 def run(pyz, *words, python=ALONE, **variables):
     home = str(pyz.parent)
     return subprocess.run(
         [*python, str(pyz), *words],
         cwd=pyz.parent,
-        env={"PATH": os.environ["PATH"], "HOME": home, "SPSA_TOKEN": TOKEN, **variables},
+        env={"PATH": os.environ["PATH"], "HOME": home, **variables},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=120,
     )
-
-
-Done = subprocess.CompletedProcess[str]
 
 
 def test_it_is_small_the_same_each_time_and_imports_nothing_that_needs_a_package(pyz):
@@ -313,18 +293,6 @@ def test_one_that_could_not_play_does_not_say_its_version(pyz, tmp_path, lacking
     broken.write_bytes(repacked("broken", lacking))
     assert run(pyz, "--version").returncode == 0
     assert run(broken, "--version").returncode != 0
-
-
-def test_it_plays_for_a_server_with_the_built_in_book(pyz, server, tmp_path):
-    engines = engine(tmp_path, "plus"), engine(tmp_path, "minus")
-    server.claims.append(claim_of(*engines, server, pairs=1))
-    done = run(pyz, "--server", server.url, "-c", "1", "--max-batches", "1")
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
-    ((report,), claimed) = server.reports(), server.asked("/worker/claim")[0].json
-    assert report["result"]["tally"]["pentanomial"].count(1) == 1
-    assert report["held"]["claim_id"] == claimed["claim_id"]
-    assert server.requests[0].path == "/worker/version"
 
 
 def test_what_needs_a_database_says_so(pyz):
