@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spsa.algorithms import Outcome, Perturbation, Problem, Rule, RuleUpdate, Vector
+from spsa.algorithms import Outcome, Perturbation, Problem, Rule, Vector
 from spsa.algorithms.bspsa import Bspsa
-from spsa.algorithms.rule import State, reported, signs, total
+from spsa.algorithms.rule import State, signs, total
 from spsa.algorithms.settings import decayed
 
 _GAMMA = 0.101
@@ -54,9 +54,8 @@ class Descent:
         centre = self.problem.inside(state.theta)
         return Perturbation(centre=centre, offset=c_k * signs(rng, centre.shape), a_k=1.0, c_k=c_k)
 
-    def tell(self, state: Trail, outcome: Outcome) -> tuple[Trail, RuleUpdate]:
-        after = self.moved(state, gradient(outcome))
-        return after, reported(outcome)
+    def tell(self, state: Trail, outcome: Outcome) -> Trail:
+        return self.moved(state, gradient(outcome))
 
     def moved(self, state: Trail, ascent: Vector) -> Trail:
         raise NotImplementedError
@@ -138,15 +137,13 @@ class Averaged:
     def ask(self, state: tuple[State, Trail], k: int, rng: np.random.Generator) -> Perturbation:
         return self.rule.ask(state[0], k, rng)
 
-    def tell(
-        self, state: tuple[State, Trail], outcome: Outcome
-    ) -> tuple[tuple[State, Trail], RuleUpdate]:
+    def tell(self, state: tuple[State, Trail], outcome: Outcome) -> tuple[State, Trail]:
         own, trail = state
-        after, update = self.rule.tell(own, outcome)
+        after = self.rule.tell(own, outcome)
         theta = self.rule.theta(after)
         estimate = late_average(trail, theta, self.problem)
         moved = Trail(theta, estimate, trail.first, trail.second, trail.count + 1)
-        return (after, moved), update
+        return after, moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

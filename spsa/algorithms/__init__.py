@@ -9,16 +9,7 @@ from spsa.algorithms.constant import ConstantGain
 from spsa.algorithms.fishtest import Fishtest
 from spsa.algorithms.kiiski import Kiiski
 from spsa.algorithms.mixture import Mixture
-from spsa.algorithms.rule import (
-    Belief,
-    Outcome,
-    Perturbation,
-    Problem,
-    Rule,
-    RuleUpdate,
-    State,
-    Vector,
-)
+from spsa.algorithms.rule import Belief, Outcome, Perturbation, Problem, Rule, State, Vector
 from spsa.algorithms.settings import Found, Setting, faults, settings_of
 from spsa.algorithms.spsa import Spsa
 from spsa.text import suggestion
@@ -29,7 +20,6 @@ __all__ = [
     "Perturbation",
     "Problem",
     "Rule",
-    "RuleUpdate",
     "State",
     "Vector",
     "algorithms",

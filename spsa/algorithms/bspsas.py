@@ -30,7 +30,7 @@ With it, a shift of all values would change a run, and for the worse.
 
 from dataclasses import dataclass, replace
 from math import log
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, TypeVar
 
 import numpy as np
 
@@ -38,12 +38,10 @@ from spsa.algorithms.rule import (
     Belief,
     Outcome,
     Perturbation,
-    Problem,
-    RuleUpdate,
+    Rule,
     State,
     Vector,
     perturbed,
-    reported,
     tau2,
     total,
 )
@@ -77,11 +75,10 @@ class Posterior:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bspsas:
+class Bspsas(Rule):
     """The prior is numbers, or arrays per parameter and replica."""
 
-    name: ClassVar[str] = "bspsas"
-    problem: Problem
+    name = "bspsas"
     elo_per_step: Annotated[
         float, Setting("Elo that a parameter loses one step away from its best value", least=SMALL)
     ] = 0.2
@@ -142,15 +139,14 @@ class Bspsas:
         c_k = decayed(self.c_end, self.gamma, self.problem.iterations, k)  # (17)
         return perturbed(self.theta(state), rng, 1.0, c_k)
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[Posterior, RuleUpdate]:
+    def tell(self, state: State, outcome: Outcome) -> Posterior:
         mean, covariance = self.learned(state, *self.seen(state, outcome))
-        after = Posterior(
+        return Posterior(
             mean=mean,
             covariance=covariance,
             squares=state.squares + outcome.squares,
             pairs=state.pairs + outcome.pairs,
         )
-        return after, reported(outcome)
 
     def seen(self, state: State, outcome: Outcome) -> tuple[Vector, Vector, Vector]:
         """The result as an observation: B A of shape (n,), B tau^2 and nu of shape (1,).

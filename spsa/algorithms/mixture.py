@@ -84,24 +84,13 @@ understatement, and only the largest are shown.
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from spsa.algorithms.balanced_signs import balanced_signs
 from spsa.algorithms.filter_bank import HYPOTHESES, OUTLIER, OWN, Bank, OwnCurvatures
-from spsa.algorithms.rule import (
-    Belief,
-    Outcome,
-    Perturbation,
-    Problem,
-    RuleUpdate,
-    State,
-    Vector,
-    along,
-    reported,
-)
+from spsa.algorithms.rule import Belief, Outcome, Perturbation, Rule, State, Vector, along
 from spsa.algorithms.state import Carry
 
 _NARROWEST, _WIDEST = 0.6, 1.75  # c_i, in steps
@@ -112,9 +101,8 @@ MAX_MISFIT = 2.0  # phi above which what the filters are sure of is not to be re
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: the hypotheses are computed once
-class Mixture:
-    name: ClassVar[str] = "mixture"
-    problem: Problem
+class Mixture(Rule):
+    name = "mixture"
 
     @cached_property
     def per_step(self) -> Vector:
@@ -165,11 +153,8 @@ class Mixture:
         widths: Vector = np.clip(np.sqrt(_KNOWN / told), _NARROWEST, widest)
         return widths
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[Bank, RuleUpdate]:
-        after = self._learned(state, outcome)
-        return after, reported(outcome)
-
-    def _learned(self, bank: Bank, outcome: Outcome) -> Bank:
+    def tell(self, state: State, outcome: Outcome) -> Bank:
+        bank: Bank = state
         centre, pairs = outcome.centre[..., None, :], outcome.pairs[..., None, :]
         noise = np.maximum(pairs, 1.0) * bank.tau2[..., None, :]  # avoids 0/0 without games
         played, steep = outcome.difference[..., None, :], pairs * self.per_step  # product: B A_j

@@ -9,11 +9,11 @@ axes before it are independent runs of the same length. So simulations of thousa
 same rule as a real run.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from spsa.algorithms.state import Carry
 from spsa.core.params import Vector as Vector
@@ -123,26 +123,6 @@ class Outcome:
         return self.difference / np.maximum(self.difference**2, (2 * self.c_k) ** 2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleUpdate:
-    """What a result says: the gradient in Elo per step, and the measured Elo.
-
-    Elo is that of plus over minus, shape (1,). `bounded`, shape (1,), is whether the rule limited
-    the Elo of the games.
-    """
-
-    gradient: Vector
-    elo: Vector
-    bounded: npt.NDArray[np.bool_]
-
-
-def reported(outcome: Outcome) -> RuleUpdate:
-    """The update of a rule that uses results directly, not their Elo."""
-    elo = outcome.elo
-    never = np.zeros_like(elo, dtype=np.bool_)
-    return RuleUpdate(gradient=elo * outcome.inverse, elo=elo, bounded=never)
-
-
 def tau2(squares: Vector, pairs: Vector) -> Vector:
     """The variance of w, shape (1,), from the sum of w^2 over `pairs`, shape (1,) each."""
     return (40.0 + squares) / (50.0 + pairs)
@@ -164,7 +144,8 @@ class Belief:
     too_large: Vector | None = None
 
 
-class Rule(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule(ABC):
     """How the results of iterations move theta. k counts from 1.
 
     A rule is a frozen dataclass: its problem, and a field for each setting.
@@ -172,29 +153,36 @@ class Rule(Protocol):
     iteration k is opened while results before it are still missing.
     """
 
-    @property
-    def name(self) -> str: ...
+    name: ClassVar[str]
+    problem: Problem
 
-    @property
-    def problem(self) -> Problem: ...
-
+    @abstractmethod
     def start(self) -> State:
         """The state before any result."""
 
+    @abstractmethod
     def theta(self, state: State) -> Vector:
         """The best theta known, inside the bounds."""
 
+    @abstractmethod
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         """The perturbation of iteration k; the same for equal generators and problems."""
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[State, RuleUpdate]:
-        """The state after one more result, and its effect."""
+    @abstractmethod
+    def tell(self, state: State, outcome: Outcome) -> State:
+        """The state after one more result."""
 
+    @abstractmethod
     def carried(self, state: State, carry: Carry) -> State:
         """A state that this rule had on another problem, in the coordinates of this problem."""
 
-    def belief(self, state: State) -> Belief | None:
+    def counted_elo(self, outcome: Outcome) -> Vector:
+        """The measured Elo, shape (1,), as far as the rule lets it count."""
+        return outcome.elo
+
+    def belief(self, _state: State) -> Belief | None:
         """The rule's estimate of the optimum; None for a rule without one."""
+        return None
 
 
 def perturbed(centre: Vector, rng: np.random.Generator, a_k: float, c_k: float) -> Perturbation:
@@ -215,7 +203,7 @@ class WalkState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Walk:
+class Walk(Rule):
     """All of `Rule` except `ask`, for rules that move theta towards the winner:
 
         theta += r_k W x
@@ -224,9 +212,6 @@ class Walk:
     wins - losses of plus. x is half the played difference, which is what was asked for unless
     bounds or rounding changed it.
     """
-
-    name: ClassVar[str]
-    problem: Problem
 
     def start(self) -> WalkState:
         return self.at(self.problem.start)
@@ -238,9 +223,8 @@ class Walk:
     def theta(self, state: State) -> Vector:
         return np.array(state.theta, dtype=np.float64)
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[WalkState, RuleUpdate]:
-        step = self.rate(outcome) * outcome.result * (outcome.difference / 2)
-        return self.at(state.theta + step), reported(outcome)
+    def tell(self, state: State, outcome: Outcome) -> WalkState:
+        return self.at(state.theta + self.rate(outcome) * outcome.result * (outcome.difference / 2))
 
     def rate(self, outcome: Outcome) -> float | Vector:
         """r_k: the part of the perturbation that one win moves theta by."""
@@ -248,6 +232,3 @@ class Walk:
 
     def carried(self, state: State, carry: Carry) -> WalkState:
         return self.at(carry.positions(state.theta))
-
-    def belief(self, state: State) -> None:
-        return None

@@ -28,7 +28,6 @@ from spsa.algorithms.rule import (
     Outcome,
     Perturbation,
     Problem,
-    RuleUpdate,
     State,
     Vector,
     Walk,
@@ -83,12 +82,13 @@ class Spsa(Walk):
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         return perturbed(self.theta(state), rng, self.gains.a_k(k), self.gains.c_k(k))
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[WalkState, RuleUpdate]:
+    def tell(self, state: State, outcome: Outcome) -> WalkState:
+        gradient = self.counted_elo(outcome) * outcome.inverse
+        return self.at(state.theta + outcome.a_k * gradient)
+
+    def counted_elo(self, outcome: Outcome) -> Vector:
         limit = self.elo_bound * _null_error(outcome)
-        elo, bounded = np.clip(outcome.elo, -limit, limit), np.abs(outcome.elo) > limit
-        gradient = elo * outcome.inverse
-        after = self.at(state.theta + outcome.a_k * gradient)
-        return after, RuleUpdate(gradient=gradient, elo=elo, bounded=bounded)
+        return np.clip(outcome.elo, -limit, limit)
 
 
 def _null_error(outcome: Outcome) -> Vector:

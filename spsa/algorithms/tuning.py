@@ -14,17 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from spsa.algorithms import (
-    Belief,
-    Outcome,
-    Perturbation,
-    Problem,
-    Rule,
-    RuleUpdate,
-    State,
-    Vector,
-    create,
-)
+from spsa.algorithms import Belief, Outcome, Perturbation, Problem, Rule, State, Vector, create
 from spsa.algorithms.state import Carry, restored, saved
 from spsa.algorithms.time_controls import TimeControlSums
 from spsa.core import Estimates, Update, derived_seed
@@ -105,11 +95,11 @@ class Observed:
     def ask(self, state: Observation, k: int, rng: np.random.Generator) -> Perturbation:
         return self.rule.ask(state.rule, k, rng)
 
-    def tell(self, state: Observation, outcome: Outcome) -> tuple[Observation, RuleUpdate]:
-        after, update = self.rule.tell(state.rule, outcome)
+    def tell(self, state: Observation, outcome: Outcome) -> Observation:
+        after = self.rule.tell(state.rule, outcome)
         average = state.average.with_next(self.rule.theta(after))
-        witness = self.witness and self.witness.tell(state.witness, outcome)[0]
-        return replace(state, rule=after, average=average, witness=witness), update
+        witness = self.witness and self.witness.tell(state.witness, outcome)
+        return replace(state, rule=after, average=average, witness=witness)
 
     def forked(self, state: Observation, carry: Carry) -> Observation:
         """What this rule knew on another problem, as the start of a run on this one.
@@ -242,7 +232,7 @@ class Tuning:
             counts = np.array([one.pentanomial for one in games.by_time_control], dtype=np.float64)
             outcome = replace(outcome, pentanomial=sums.weighed(counts, self.weights))
             before = replace(before, time_controls=sums.after(counts, outcome.difference))
-        after, found = self.observed.tell(before, outcome)
+        after, elo = self.observed.tell(before, outcome), self.observed.rule.counted_elo(outcome)
         delta = self._delta(theta, self.observed.theta(after))
         return Update(
             k=games.k,
@@ -250,9 +240,9 @@ class Tuning:
             delta=delta,
             theta={name: theta[name] + delta[name] for name in theta},
             estimates=self._estimates(after),
-            gradient=self._by_name(found.gradient),
-            elo=float(found.elo[0]),
-            bounded=bool(found.bounded[0]),
+            gradient=self._by_name(elo * outcome.inverse),
+            elo=float(elo[0]),
+            bounded=bool(elo[0] != outcome.elo[0]),
         )
 
     def sums(self, state: Mapping[str, Any]) -> TimeControlSums | None:

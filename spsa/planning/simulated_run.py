@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from spsa.algorithms import Outcome, Perturbation, Problem, RuleUpdate, Vector
+from spsa.algorithms import Outcome, Perturbation, Problem, Vector
 from spsa.algorithms.rule import State
 from spsa.core.params import Grid, round_together, straddle
 from spsa.core.scoring import ELO_PER_SCORE
@@ -93,7 +93,7 @@ class SimulatedRule(Protocol):
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation: ...
 
-    def tell(self, state: State, outcome: Outcome) -> tuple[State, RuleUpdate]: ...
+    def tell(self, state: State, outcome: Outcome) -> State: ...
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: a property is computed once
@@ -120,7 +120,7 @@ class SimulatedRun:
         for k in range(1, last + 1):
             while len(opened) < self._in_flight_after(k - 1) and k + len(opened) <= last:
                 opened.append(self._realised(rule.ask(state, k + len(opened), rng), rng))
-            state, _ = rule.tell(state, self._outcome(k, opened.popleft(), rng))
+            state = rule.tell(state, self._outcome(k, opened.popleft(), rng))
             yield state
 
     def _in_flight_after(self, results: int) -> int:

@@ -30,7 +30,7 @@ def test_bspsa_moves_as_by_14_to_16():
     state, rng = rule.start(), generator()
     for k, w in enumerate((2, -1, 0, 1, 1, -2), start=1):
         asked = rule.ask(state, k, rng)
-        state, _ = rule.tell(state, outcome(asked, np.eye(5)[w + 2], k=k))
+        state = rule.tell(state, outcome(asked, np.eye(5)[w + 2], k=k))
         A = 2 * asked.offset / SIGMA**2
         precision = precision + np.outer(A, A) / 0.6**2  # (14)
         theta = theta + np.linalg.solve(precision, A * w / 0.6**2)  # (15), (16)
@@ -46,7 +46,7 @@ def test_bspsas_moves_as_by_9_without_its_sum_and_10():
     assert (rule.belief(state).mean == START).all()
     for k, w in enumerate((2, -1, 0, 1), start=1):
         asked = rule.ask(state, k, rng)
-        state, _ = rule.tell(state, outcome(asked, np.eye(5)[w + 2], k=k))
+        state = rule.tell(state, outcome(asked, np.eye(5)[w + 2], k=k))
         below = 4 * asked.offset**2 * s2 + 0.6**2 * SIGMA**4
         theta = theta + 2 * asked.offset * s2 * SIGMA**2 / below * w
         s2 = s2 * 0.6**2 * SIGMA**4 / below

@@ -255,6 +255,12 @@ def test_the_gradient_is_what_the_games_say_whatever_the_rule(seed):
 
 
 @pytest.mark.filterwarnings("error")
+def test_only_a_one_sided_result_is_bounded():
+    for tally, is_bounded in ((ALL_WON, True), (tally_of_seed(1, PAIRS), False)):
+        ((*_, answer),) = walked(tuned(elo_bound=2), [tally])
+        assert answer.bounded == is_bounded
+
+
 def test_a_run_of_matches_has_a_rule_without_parameters_and_no_warning():
     made = tuning(Space(()), "mixture", {}, iterations=1, pairs=1, seed=1)
     theta, _ = made.start()

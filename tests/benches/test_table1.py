@@ -57,7 +57,7 @@ def test_blocks_move_as_the_rules_do_step_by_step(row, n):
             assert asked.c_k == pytest.approx(np.abs(block.offset[0, j, 0]))
             outcome = told(block, j, k, rule.theta(state), asked.c_k)
             gains = Outcome(**{**fields(outcome), "a_k": asked.a_k})
-            state, _ = rule.tell(state, gains)
+            state = rule.tell(state, gains)
             theta = theta + block.results[:, j, None] * block.gains[:, j]
             np.testing.assert_allclose(rule.theta(state), theta, rtol=1e-10)
         np.testing.assert_allclose(after, theta, rtol=1e-10)

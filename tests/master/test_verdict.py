@@ -57,7 +57,7 @@ def after(one, results):
             a_k=asked.a_k,
             c_k=asked.c_k,
         )
-        state, _ = one.mixture.tell(state, outcome)
+        state = one.mixture.tell(state, outcome)
     return replace(one, bank=state)
 
 

@@ -53,7 +53,7 @@ def told(rule: Rule, *outcomes: Outcome) -> State:
     """The state after these outcomes."""
     state = rule.start()
     for one in outcomes:
-        state, _ = rule.tell(state, one)
+        state = rule.tell(state, one)
     return state
 
 
@@ -69,5 +69,5 @@ def walked(rule: Rule, results: Vector, seed: int = 1) -> State:
     rng, state = generator(seed), rule.start()
     for k, pentanomial in enumerate(results, start=1):
         asked = rule.ask(state, k, rng)
-        state, _ = rule.tell(state, outcome(asked, pentanomial, k=k))
+        state = rule.tell(state, outcome(asked, pentanomial, k=k))
     return state
