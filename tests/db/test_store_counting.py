@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from builders import new_validation, new_worker, result_of, stage, step_from
+from builders import new_validation, result_of, stage, step_from
 from golden import compare
 
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition
 from spsa.history.doctor import check_run
 from spsa.lifecycle import IterationStatus, RunStatus
-from spsa.protocol import BatchResult, Failure
+from spsa.protocol import BatchResult
 
 
 @pytest.fixture
@@ -136,25 +136,3 @@ def test_both_databases_show_the_same_views(store, sql):
     compare(Path(__file__).with_name("views.txt"), "".join(f"{line}\n" for line in lines))
     (known,) = store.workers()
     assert (known.batches, known.games, known.games_leased, known.void_games) == (6, 24, 8, 2)
-
-
-def test_void_games_count_for_the_worker_that_had_them(store, sql):
-    run = stage(store)
-    run.open(target_games=2, batches=[2])
-    lost = run.claim("sick")
-    for _ in range(2):  # a repeated call changes nothing
-        store.fail(lost, Failure(reason="it crashed", void_games=3))
-    sound = store.register_worker(new_worker("sound", host="other"))
-    claim = store.claim("sound", sound, 60.0)
-    store.report(claim, result_of(claim, voids={"crash": 1, "hang": 1}))
-
-    def counted():
-        known = {one.name: one.void_games for one in store.workers()}
-        rows = sql("SELECT worker, void_games FROM spsa_worker_stats")
-        assert dict(map(tuple, rows)) == known
-        return known
-
-    assert counted() == {"machine-1": 3, "sound": 2}
-    assert {one.worker: one.void_games for one in store.worker_shares(run.run.id)} == {"sound": 2}
-    store.release_machine("machine", "me")
-    assert counted() == {"machine-1": 0, "sound": 2}

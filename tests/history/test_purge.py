@@ -14,19 +14,7 @@ from threading import Event
 
 import pytest
 from asking import Store
-from builders import (
-    LEASE,
-    TERMS,
-    new_iteration,
-    new_validation,
-    new_worker,
-    of_nodes,
-    play,
-    result_of,
-    several,
-    stage,
-    step_from,
-)
+from builders import LEASE, TERMS, new_worker, of_nodes, play, result_of, several, stage, step_from
 from cutting import CutStore
 from fuzzing import LONG
 from hypothesis import given, settings
@@ -36,12 +24,15 @@ from masters import GAMES, FakeSleep, RunUnderTest
 from purges import BAD, bits, gone_on, healthy, moved, pure, take_turns, violations
 from shell import Shell
 from sqlalchemy import event
+from stories import Story
+from transcripts import headings
 
 from spsa.algorithms import algorithms
 from spsa.db.purge_queries import Selection
-from spsa.errors import DatabaseUnreachable, IllegalTransition, LeaseLost, NothingToDo
+from spsa.db.run_view import RunView
+from spsa.errors import DatabaseUnreachable, NothingToDo
 from spsa.history.replay import Results, carry_out, counted_after, plan, theta_at
-from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
+from spsa.lifecycle import BatchStatus, IterationStatus, RunStatus
 
 TWO = several(of_nodes(200, share=3), of_nodes(400))
 
@@ -133,69 +124,34 @@ def test_theta_of_any_moment_is_to_be_had_as_it_was_and_as_it_counts(store):
         theta_at(store, run, tested.tuning, 7)
 
 
-def purged(run, **selected):
-    """The plan of a purge that was carried out; no rule is asked, as nothing is applied."""
-    planned = plan(run.store, run.now(), None, Selection(**selected))
-    carry_out(run.store, None, planned, "me", "why")
-    return planned
+class Purging(Story):
+    """Runs whose results no rule moves: nothing is applied that a purge would change."""
+
+    seen: RunView
+
+    def purge(self, iteration: int = 1, batch: int | None = None, **selected) -> str:
+        chosen = {} if batch is None else {"batches": ((iteration, batch),)}
+        planned = plan(self.store, self.store.run(), None, Selection(**chosen, **selected))
+        carry_out(self.store, None, planned, "me", "why")
+        left = violations(self.store, self.store.run())
+        return f"theta after {planned.after}; the doctor finds: {left or 'nothing'}"
+
+    def looks(self):
+        self.seen = self.tick()
+
+    def apply(self, name: str = "first", as_seen: bool = False) -> None:
+        """On what its master sees now, or has seen."""
+        view = self.seen if as_seen else self.tick(name)
+        late = step_from(view.run, view.open[0].tally)
+        self.store.apply(self._masters[name], view.open[0].id, *late)
 
 
-def test_a_batch_is_played_again_from_its_seed_and_the_old_claim_is_refused(store, sql):
-    run = stage(store)
-    run.open(max_attempts=1)
-    claim = run.claim("old")
-    store.report(
-        claim, result_of(claim, voids={"crash": 2}, seconds=3.0, think_seconds=2.0, slot=1)
-    )
-    held = run.claim("held")
-    planned = purged(run, batches=((1, 0),))
-    assert (planned.after, planned.theta) == (None, run.now().theta)
-    with pytest.raises(LeaseLost):
-        store.report(claim, result_of(claim))
-    store.release(claim)
-    (row,) = (b for b in store.batches(run.run.id) if b.seq == 0)
-    assert (row.status, row.attempt, row.void_games) == (BatchStatus.READY, 0, 0)
-    (cost,) = sql("SELECT seconds, think_seconds, slot FROM spsa_batch WHERE seq = 0 AND purge = 0")
-    assert tuple(cost) == (0.0, 0.0, None)
-    again = run.claim("new")
-    assert (again.seq, again.seed, again.attempt) == (0, claim.seed, 1)
-    store.report(again, result_of(again))
-    store.report(held, result_of(held))
-    assert broken(sql) == []
-    assert store.iterations(run.run.id)[0].is_played
+STORY = Purging
 
 
-def test_what_the_machine_plays_right_now_is_taken_back(store, sql):
-    run = stage(store)
-    run.open()
-    claim = run.claim("one")
-    store.report(claim, result_of(claim))
-    held = run.claim("two")
-    purged(run, worker="machine-1")
-    assert store.renew(run.worker, ["two"], LEASE) == frozenset()
-    with pytest.raises(LeaseLost):
-        store.report(held, result_of(held))
-    assert [b.status for b in store.batches(run.run.id)] == [BatchStatus.READY] * 2
-    assert [b.attempt for b in store.batches(run.run.id)] == [0, 0]
-    (event,) = (e for e in store.events(run.run.id) if e.kind == "purge")
-    assert event.detail["withdrawn"] == 1
-    assert broken(sql) == []
-
-
-def test_a_validation_loses_games_and_measures_what_is_left(store, sql):
-    run = stage(store)
-    store.open_iteration(run.master, new_validation())
-    while (claim := run.claim(uuid.uuid4().hex)) is not None:
-        store.report(claim, result_of(claim, voids={"crash": 1 + claim.seq}))
-    (row,) = store.iterations(run.run.id, purpose=Purpose.VALIDATE)
-    store.complete_validation(run.master, row.id, 99.0)
-    for seq, games, voids in ((0, 4, 2), (1, 0, 0)):
-        purged(run, batches=((1, seq),))
-        (row,) = store.iterations(run.run.id)
-        assert (row.games_played, row.games_played + row.purged_games) == (games, 8)
-        assert row.void_games == voids
-        assert violations(store, run.now()) == []
-    assert row.elo_diff is None
+@pytest.mark.parametrize("heading", headings(__file__))
+def test_what_is_left_after_a_purge(heading, story, sql):
+    story(heading)
     assert broken(sql) == []
 
 
@@ -224,24 +180,6 @@ def test_a_run_that_moved_on_is_looked_at_again(store, sql):
     assert done.applied == later.applied
     assert not store.matching(run.id, Selection(worker=BAD))
     healthy(tested, sql)
-
-
-def test_whatever_was_decided_before_a_purge_is_refused_after_it(store, sql):
-    """A master that looked before and writes after: its theta, its proposal, its end."""
-    run = stage(store)
-    run.whole_iteration()
-    run.open()
-    run.play()
-    view = store.tick(run.master, LEASE)
-    purged(run, batches=((2, 0),))
-    run.play()
-    late = step_from(view.run, view.open[0].tally)
-    with pytest.raises(IllegalTransition, match="purged meanwhile"):
-        store.apply(run.master, view.open[0].id, *late)
-    with pytest.raises(IllegalTransition, match="purged meanwhile"):
-        store.open_iteration(run.master, new_iteration(k=3, opened_on=1, in_flight=2))
-    run.apply()
-    assert broken(sql) == []
 
 
 @pytest.mark.slow

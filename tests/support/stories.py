@@ -30,12 +30,18 @@ from builders import (
 from console import Said
 from shell import Shell
 
-from spsa.db.run_view import MasterLease
+from spsa.db.master_queries import NewIteration
+from spsa.db.read_queries import WorkerRow
+from spsa.db.run_view import MasterLease, RunView
+from spsa.db.tables import EngineFile, Run
 from spsa.errors import TuningError
 from spsa.lifecycle import MachineRole
 from spsa.protocol import BatchResult, Claim, Failure, KeptVoid, Measured, RegisteredWorker
 
-OF_RUNS = {"batches", "events", "iterations", "matches", "purges", "steps", "void_games"}
+OF_RUNS = {
+    *("batches", "events", "is_unopened", "iterations", "matches", "purges", "steps", "void_games"),
+    "worker_shares",
+}
 """Calls of the store that want the id of a run."""
 
 OF_MASTERS = {"abandon_validation", "complete_validation", "finish", "release_master_lease"}
@@ -53,6 +59,7 @@ class Story:
         self._claims: dict[int, Claim | None] = {}
         self._asked = count(1)
         self._tokens: dict[str, str] = {}
+        self._engines: dict[str, EngineFile] = {}
 
     def __call__(self, line: str) -> Said:
         """Carry out a command, and what it says."""
@@ -68,7 +75,8 @@ class Story:
                 words = [one.replace("{n}", str(n)) if one == str(one) else one for one in values]
                 lines = [*_shown(self._call(verb)(*words, **named), show)]
         except TuningError as error:
-            return Said(0, "", f"{type(error).__name__}: {error}")
+            told = re.sub(r"(?<=the database refused).*", "", str(error))  # in its own words
+            return Said(0, "", f"{type(error).__name__}: {told}")
         return Said(0, "\n".join(lines), "")
 
     def _call(self, verb: str) -> Callable[..., Any]:
@@ -81,32 +89,84 @@ class Story:
             return lambda run, *more: call(self._masters[run], *more)
         return call
 
-    def run(self, name: str = "first", **over: Any) -> None:
-        run = self.store.create_run(new_run(name=name, **over))
-        self._masters[name] = self.store.acquire_master_lease(run.id, f"m of {name}", LEASE)
+    def run(
+        self, name: str = "first", *, replacing: str | None = None, led: bool = True, **over: Any
+    ) -> None:
+        """A run, and its master if it is led."""
+        old = None if replacing is None else self.store.run(replacing).id
+        self.store.create_run(new_run(name=name, **over), replacing=old)
+        if led:
+            self.lead(name)
 
-    def open(self, name: str = "first", *, batches: int = 2, games: int = 4, **over: Any) -> None:
-        """An iteration of so many batches, on the results that the run has."""
+    def lead(self, name: str = "first") -> None:
+        run_id = self.store.run(name).id
+        self._masters[name] = self.store.acquire_master_lease(run_id, f"m of {name}", LEASE)
+
+    def expire_master(self, name: str = "first") -> None:
+        self._shell.expire(run_id=self.store.run(name).id)
+
+    def tick(self, name: str = "first") -> RunView:
+        return self.store.tick(self._masters[name], LEASE)
+
+    def open(self, name: str = "first", *, beside: str | None = None, **over: Any) -> None:
+        """The next iteration, of `batches`; `beside` it a match of an engine."""
         if name not in self._masters:
             self.run(name)
-        run = self.store.run(name)
-        if "variant" in over:
-            over["variants"] = {over.pop("variant"): (new_engine("third"), new_engine("fourth"))}
-        usual = {"k": run.applied + 1, "opened_on": run.applied, "target_games": batches * games}
-        self.store.open_iteration(
-            self._masters[name], new_iteration(**usual | over, batch_games=games)
-        )
+        match = self._new(new_validation, name, plus=beside, minus=beside) if beside else None
+        new = self._new(new_iteration, name, **{"k": self.store.run(name).applied + 1} | over)
+        self.store.open_iteration(self._masters[name], new, beside=match)
 
-    def validate(self, name: str = "first", *, batches: int = 2, games: int = 4, **over: Any):
+    def validate(self, name: str = "first", **over: Any) -> None:
+        self.store.open_iteration(self._masters[name], self._new(new_validation, name, **over))
+
+    def _new(
+        self,
+        new: Callable[..., NewIteration],
+        name: str,
+        batches: int = 2,
+        games: int = 4,
+        **over: Any,
+    ) -> NewIteration:
+        """On the results that the run has; an engine is named, and so is a side's net."""
+        for side in ("plus", "minus"):
+            if side in over:
+                over[side] = self._engine(over[side])
+            if f"{side}_files" in over:
+                over[f"{side}_files"] = {"EvalFile": self._engine(over[f"{side}_files"])}
+        if "variants" in over:
+            kind, *engines = over["variants"]
+            over["variants"] = {kind: tuple(map(self._engine, engines))}
         usual = {"opened_on": self.store.run(name).applied, "target_games": batches * games}
-        new = new_validation(**usual | over, batch_games=games)
-        self.store.open_iteration(self._masters[name], new)
+        return new(**usual | over, batch_games=games)
+
+    def _engine(self, name: str) -> EngineFile:
+        self._engines[name] = new_engine(name, content=name.encode())
+        return self._engines[name]
+
+    def retire(self, name: str, k: int) -> list[str]:
+        """The engines that are given up, and what is left of all."""
+        gone = set(self.store.retire_engines(self._masters[name], k))
+        left = {name: self.store.file(one.sha256) for name, one in self._engines.items()}
+        given_up = [name for name, one in self._engines.items() if one.sha256 in gone]
+        return [f"given up: {', '.join(given_up)}", f"left: {', '.join(filter(left.get, left))}"]
+
+    def whole(self, name: str = "first", **over: Any) -> None:
+        """An iteration, opened, played and applied."""
+        self.open(name, **over)
+        self.plays("machine")
+        self.apply(name)
+
+    def nameless(self) -> Run:
+        return self.store.run()
 
     def worker(self, machine: str, **over: Any) -> RegisteredWorker:
         """The worker of a machine, which says `over` of itself."""
         if over or machine not in self._workers:
             self.register(f"{machine}-1", **{"host": machine} | over)
         return self._workers[machine]
+
+    def workers(self) -> list[WorkerRow]:
+        return sorted(self.store.workers(), key=attrgetter("name"))
 
     def here(self, *machines: str, **over: Any) -> None:
         for machine in machines:
@@ -169,11 +229,14 @@ class Story:
         assert claim is not None, f"claim {number} got nothing"
         return claim
 
-    def report(self, number: int, pair: int | None = None, **over: Any) -> str:
-        """With a void game of a pair."""
+    def report(self, number: int, voids: int = 0, pair: int | None = None, **over: Any) -> str:
+        """With so many void games, of which that of a pair is kept."""
         claim = self._claim(number)
-        voids = {} if pair is None else {"voids": {"crash": 1}, "kept_voids": kept(pair)}
-        return self.store.report(claim, result_of(claim, **voids | over))
+        if voids:
+            over["voids"] = {"crash": voids}
+        if pair is not None:
+            over["kept_voids"] = kept(pair)
+        return self.store.report(claim, result_of(claim, **over))
 
     def lie(self, number: int) -> str:
         tally = result_of(self._claim(number)).tally
@@ -197,12 +260,12 @@ class Story:
         asked = [f"claim {number}" for number in numbers]
         return sorted(self.store.renew(self.worker(machine), asked, LEASE))
 
-    def plays(self, machine: str) -> str:
+    def plays(self, machine: str, **over: Any) -> str:
         """Claim and report whatever is free; the runs of it."""
         played = list[str]()
         while (claim := self.claimed(machine)) is not None:
             played.append(claim.run_name)
-            self.store.report(claim, result_of(claim))
+            self.store.report(claim, result_of(claim, **over))
         return " ".join(played) or "nothing"
 
     def look(self, name: str = "first") -> Iterator[str]:
