@@ -1,10 +1,14 @@
-"""Tokens, the cookies they make, and how guessing them is slowed."""
+"""Tokens, the cookies they make, how guessing is slowed, and what an operator changes."""
 
 from unittest.mock import patch
 
 import pytest
+from builders import stage
+from served import NOBODY, OPERATOR, TOKEN, client_of, people, space
 
-from spsa.server.people import MAX_WRONG, SESSION_SECONDS, Role, Token, TokenGuesses
+from spsa.errors import DatabaseUnreachable
+from spsa.lifecycle import RunStatus
+from spsa.server.people import COOKIE, MAX_WRONG, SESSION_SECONDS, Role, Token, TokenGuesses
 
 
 @pytest.mark.parametrize("role", Role)
@@ -44,18 +48,70 @@ def test_an_address_waits_until_its_wrong_tokens_are_a_minute_old():
         ("testclient", "testclient", True),
     ],
 )
-def test_a_network_of_ipv6_is_one_client(one, other, is_same):
+def test_a_network_of_ipv6_is_one_client_and_the_memory_is_bounded(
+    one, other, is_same, monkeypatch
+):
+    monkeypatch.setattr("spsa.server.people.MAX_ADDRESSES", 3)
     guesses = TokenGuesses()
-    for _ in range(MAX_WRONG):
-        guesses.add_wrong(one)
+    for address in (one, *(f"198.51.100.{i}" for i in (2, 3, 1, 4, 5)), one):
+        for _ in range(MAX_WRONG):
+            guesses.add_wrong(address)
+    waiting = [i for i in range(1, 6) if guesses.seconds_to_wait(f"198.51.100.{i}")]
+    assert waiting == [4, 5]
     assert (guesses.seconds_to_wait(other) > 0) is is_same
 
 
-def test_the_memory_of_guesses_is_bounded(monkeypatch):
-    monkeypatch.setattr("spsa.server.people.MAX_ADDRESSES", 3)
-    guesses = TokenGuesses()
-    for i in (1, 2, 3, 1, 4, 5):
-        for _ in range(MAX_WRONG):
-            guesses.add_wrong(f"192.0.2.{i}")
-    waiting = [i for i in range(1, 6) if guesses.seconds_to_wait(f"192.0.2.{i}")]
-    assert waiting == [1, 4, 5]
+OWN = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
+
+
+@pytest.fixture
+def run(store):
+    stage(store, space(), 0)
+    return store
+
+
+@pytest.fixture
+def operator(run):
+    with client_of(run, people(TOKEN, OPERATOR)) as client:
+        yield logged_in(client, OPERATOR)
+
+
+def logged_in(client, token):
+    assert client.post("/login", data={"token": token}, headers=OWN).status_code == 303
+    return client
+
+
+def test_an_operator_changes_a_run_and_is_asked_before_a_stop(operator, run, visit):
+    visit(operator, "an operator pauses and resumes a run")
+    events = [(event.kind, event.actor) for event in run.events(run.run("first").id)]
+    assert events[-2:] == [("paused", "operator"), ("running", "operator")]
+    visit(operator, "other forms are refused", long="x" * 201, longer="x" * 5000)
+    visit(operator, "a stop is asked for")
+    assert run.run("first").status is RunStatus.RUNNING
+    visit(operator, "and is carried out")
+    (event,) = run.events(run.run("first").id, 1)
+    assert (event.actor, event.detail) == ("operator", {"reason": "no use"})
+
+
+def test_only_an_operator_sees_and_sends_the_form(run, visit):
+    viewer = logged_in(client_of(run, people(TOKEN, OPERATOR)), TOKEN)
+    visit(viewer, "a viewer")
+    visit(client_of(run), "a server without an operator")
+    assert run.run("first").status is RunStatus.RUNNING
+
+
+def test_another_token_ends_the_session(operator, run):
+    cookie = {"Cookie": f"{COOKIE}={operator.cookies[COOKIE]}"}
+    for token, code in ((OPERATOR, 200), (OPERATOR + "2", 401)):
+        assert client_of(run, people(TOKEN, token)).get("/run", headers=cookie).status_code == code
+
+
+def test_health_says_whether_the_database_answers(run, visit, monkeypatch):
+    client = client_of(run, NOBODY)
+    visit(client, "a database that answers")
+
+    def away():
+        raise DatabaseUnreachable("10.0.0.1: no answer")
+
+    monkeypatch.setattr(run, "check", away)
+    visit(client, "a database that is away")
