@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import click
 import numpy as np
 
-from spsa.algorithms import Belief, Problem, Vector, algorithms, create
+from spsa.algorithms import algorithms, create
+from spsa.algorithms.rule import Belief, Problem
 from spsa.algorithms.tuning import Observation, Observed
+from spsa.core.params import Vector
 from spsa.planning.recovery import EngineAssumptions
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 

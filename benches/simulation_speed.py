@@ -23,7 +23,8 @@ import numpy as np
 from benches.papers.constant import ConstantGains
 from benches.papers.constant_gains import Goal, Landscape, at_once, cautious, noise_of_game
 from benches.papers.process import ConstantGainProcess
-from spsa.algorithms import Problem, create
+from spsa.algorithms import create
+from spsa.algorithms.rule import Problem
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 
 DRAW_RATE, START_ELO = 0.61, 2.0  # the peer's defaults, as all of `designed`

@@ -12,8 +12,10 @@ import click
 import numpy as np
 
 from benches.papers.suite import SIZES, ProblemGroup, ProblemSet, Suite
-from spsa.algorithms import Problem, State, Vector, create
+from spsa.algorithms import create
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
+from spsa.algorithms.rule import Problem, State
+from spsa.core.params import Vector
 from spsa.master.verdict import WORTHWHILE, Filters, too_many_at_bounds
 
 PAIRS = 75

@@ -14,7 +14,7 @@ import numpy as np
 
 from benches.papers.comparison import COMPARED_RULES, NO_ELO_TO_GAIN, MeanAndError, found, wide
 from benches.papers.suite import SIZES, STEEP, ProblemGroup, Suite
-from spsa.algorithms import Vector
+from spsa.core.params import Vector
 from spsa.planning.games_needed import in_flight_after
 from spsa.planning.simulated_run import final
 

@@ -20,7 +20,7 @@ from typing import Protocol
 
 import numpy as np
 
-from spsa.algorithms import Vector
+from spsa.core.params import Vector
 from spsa.core.scoring import ELO_PER_SCORE
 
 _LENGTH = 8  # iterations; longer blocks have matrices whose products cost more than they save

@@ -15,9 +15,11 @@ import numpy as np
 
 from benches.papers.reference_rules import Adam, Averaged, DoG, Kalman, ScheduleFree
 from benches.papers.suite import ProblemGroup, ProblemSet, Suite
-from spsa.algorithms import Problem, Rule, Vector, algorithms, create, rule_settings
+from spsa.algorithms import algorithms, create, rule_settings
 from spsa.algorithms.bspsa import Bspsa
 from spsa.algorithms.bspsas import Bspsas, sigma_of
+from spsa.algorithms.rule import Problem, Rule
+from spsa.core.params import Vector
 from spsa.planning.simulated_run import SimulatedRule, final
 
 _GAMMA = 0.101

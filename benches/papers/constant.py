@@ -26,7 +26,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from spsa.algorithms import Vector
+from spsa.core.params import Vector
 from spsa.core.scoring import ELO_PER_SCORE
 
 Single = npt.NDArray[np.float32]

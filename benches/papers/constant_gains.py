@@ -29,7 +29,7 @@ from math import exp, lgamma, log, sqrt
 
 import numpy as np
 
-from spsa.algorithms import Vector
+from spsa.core.params import Vector
 from spsa.core.scoring import ELO_PER_SCORE
 
 FORGOTTEN = 3.0

@@ -23,7 +23,9 @@ from benches.papers.constant_gains import (
 )
 from benches.papers.process import ConstantGainProcess
 from benches.papers.squares import SumOfSquares
-from spsa.algorithms import Problem, Vector, create
+from spsa.algorithms import create
+from spsa.algorithms.rule import Problem
+from spsa.core.params import Vector
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 
 _PARTS = (1 / 8, 1 / 4, 1 / 2, 1.0)  # of the games, when theta is looked at

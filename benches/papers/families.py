@@ -25,8 +25,8 @@ from benches.papers.random_losses import (
     turned,
     usual,
 )
-from spsa.algorithms import Vector
 from spsa.algorithms.rule import total
+from spsa.core.params import Vector
 from spsa.planning.simulated_run import Quadratic
 
 Family = Callable[[np.random.Generator, int, int], RandomLosses]

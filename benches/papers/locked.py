@@ -23,9 +23,10 @@ from benches.papers.random_losses import (
     turned,
     usual,
 )
-from spsa.algorithms import Problem, Rule, Vector, create
-from spsa.algorithms.rule import total
+from spsa.algorithms import create
+from spsa.algorithms.rule import Problem, Rule, total
 from spsa.core import derived_seed
+from spsa.core.params import Vector
 from spsa.planning.simulated_run import Engine, Quadratic, SimulatedGames, SimulatedRun
 
 SEED = 20_261_127

@@ -23,7 +23,7 @@ import numpy as np
 
 from benches.papers.constant_gains import Landscape
 from benches.papers.squares import SumOfSquares
-from spsa.algorithms import Vector
+from spsa.core.params import Vector
 from spsa.core.scoring import ELO_PER_SCORE
 
 

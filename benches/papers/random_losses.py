@@ -9,8 +9,8 @@ from math import sqrt
 
 import numpy as np
 
-from spsa.algorithms import Vector
 from spsa.algorithms.rule import total
+from spsa.core.params import Vector
 from spsa.planning.simulated_run import Engine, Quadratic
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spsa.algorithms import Outcome, Perturbation, Problem, Rule, Vector
 from spsa.algorithms.bspsa import Bspsa
-from spsa.algorithms.rule import State, signs, total
+from spsa.algorithms.rule import Outcome, Perturbation, Problem, Rule, State, signs, total
 from spsa.algorithms.settings import decayed
+from spsa.core.params import Vector
 
 _GAMMA = 0.101
 _TINY = 1e-12  # instead of 0, below a root

@@ -13,10 +13,11 @@ from types import MappingProxyType
 import numpy as np
 
 from benches.papers.random_losses import quadratic
-from spsa.algorithms import Problem, Vector, create
-from spsa.algorithms.rule import State
+from spsa.algorithms import create
+from spsa.algorithms.rule import Problem, State
 from spsa.algorithms.state import Carry
 from spsa.core import derived_seed
+from spsa.core.params import Vector
 from spsa.planning.simulated_run import Engine, Quadratic, SimulatedGames, SimulatedRun, final
 
 EVERYTHING = "everything"

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benches.papers.constant_gains import root
-from spsa.algorithms import Vector
+from spsa.core.params import Vector
 
 Complex = npt.NDArray[np.complex128]
 

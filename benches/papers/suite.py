@@ -13,8 +13,9 @@ import numpy as np
 
 from benches.papers.families import FAMILIES
 from benches.papers.random_losses import RandomLosses
-from spsa.algorithms import Problem, Vector
+from spsa.algorithms.rule import Problem
 from spsa.core import derived_seed
+from spsa.core.params import Vector
 from spsa.planning.simulated_run import Engine, SimulatedGames, SimulatedRun
 
 STEEP = "steep"  # short runs: 24 or 30 iterations of 60 games

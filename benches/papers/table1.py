@@ -19,7 +19,9 @@ from typing import Self
 import numpy as np
 
 from benches.papers.blocks import Correlated, Gains, IsotropicQuadratic, Scaled
-from spsa.algorithms import Problem, Rule, Vector, create
+from spsa.algorithms import create
+from spsa.algorithms.rule import Problem, Rule
+from spsa.core.params import Vector
 from spsa.core.scoring import ELO_PER_SCORE
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 

@@ -9,24 +9,10 @@ from spsa.algorithms.constant import ConstantGain
 from spsa.algorithms.fishtest import Fishtest
 from spsa.algorithms.kiiski import Kiiski
 from spsa.algorithms.mixture import Mixture
-from spsa.algorithms.rule import Belief, Outcome, Perturbation, Problem, Rule, State, Vector
+from spsa.algorithms.rule import Problem, Rule
 from spsa.algorithms.settings import Found, Setting, faults, settings_of
 from spsa.algorithms.spsa import Spsa
 from spsa.text import suggestion
-
-__all__ = [
-    "Belief",
-    "Outcome",
-    "Perturbation",
-    "Problem",
-    "Rule",
-    "State",
-    "Vector",
-    "algorithms",
-    "create",
-    "rule_settings",
-    "settings_faults",
-]
 
 _RULES: Mapping[str, type[Any]] = {
     rule.name: rule for rule in (Mixture, Spsa, Fishtest, Kiiski, ConstantGain, Bspsa, Bspsas)

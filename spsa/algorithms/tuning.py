@@ -14,11 +14,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from spsa.algorithms import Belief, Outcome, Perturbation, Problem, Rule, State, Vector, create
+from spsa.algorithms import create
+from spsa.algorithms.rule import Belief, Outcome, Perturbation, Problem, Rule, State
 from spsa.algorithms.state import Carry, restored, saved
 from spsa.algorithms.time_controls import TimeControlSums
 from spsa.core import Estimates, Update, derived_seed
-from spsa.core.params import PlayedValues, Space
+from spsa.core.params import PlayedValues, Space, Vector
 from spsa.core.scoring import Tally
 
 _ETA = 3

@@ -14,12 +14,11 @@ from math import floor, log, sqrt
 
 import numpy as np
 
-from spsa.algorithms import Vector
 from spsa.algorithms.filter_bank import HYPOTHESES, Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.algorithms.rule import total
 from spsa.core.json_values import as_written
-from spsa.core.params import Space
+from spsa.core.params import Space, Vector
 from spsa.core.scoring import elo, standard_error
 from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import UnusableState

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from spsa.algorithms import Problem, Rule, Vector, create
-from spsa.algorithms.rule import State
+from spsa.algorithms import create
+from spsa.algorithms.rule import Problem, Rule, State
+from spsa.core.params import Vector
 from spsa.planning.games_needed import in_flight_after
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 

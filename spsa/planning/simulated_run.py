@@ -11,9 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
-from spsa.algorithms import Outcome, Perturbation, Problem, Vector
-from spsa.algorithms.rule import State
-from spsa.core.params import Grid, round_together, straddle
+from spsa.algorithms.rule import Outcome, Perturbation, Problem, State
+from spsa.core.params import Grid, Vector, round_together, straddle
 from spsa.core.scoring import ELO_PER_SCORE
 
 _TALLIES = np.eye(5)  # the pentanomial of one pair, by its half points

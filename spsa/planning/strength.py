@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spsa.algorithms import Vector
+from spsa.core.params import Vector
 
 _UNKNOWN = 1000.0**2  # Elo squared, where nothing is known before
 _CHANGES = 2.0 ** np.arange(0.0, 10.0)

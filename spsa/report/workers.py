@@ -18,7 +18,7 @@ from statistics import median
 
 import numpy as np
 
-from spsa.algorithms import Vector
+from spsa.core.params import Vector
 from spsa.core.scoring import chi_square_tail
 from spsa.db import Store
 from spsa.db.history_queries import WorkerShare

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from outcomes import generator, problem, told
 
-from spsa.algorithms import Outcome, create
+from spsa.algorithms import create
+from spsa.algorithms.rule import Outcome
 from spsa.algorithms.state import Carry
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 

@@ -8,8 +8,8 @@ from builders import parameter, tally_of_seed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spsa.algorithms import Belief, algorithms
-from spsa.algorithms.rule import PAIR_RESULTS
+from spsa.algorithms import algorithms
+from spsa.algorithms.rule import PAIR_RESULTS, Belief
 from spsa.algorithms.time_controls import TimeControlSums
 from spsa.algorithms.tuning import Observed, PlayedGames, tuning
 from spsa.core.params import Space

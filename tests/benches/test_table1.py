@@ -9,7 +9,8 @@ import pytest
 from benches.papers.blocks import Block, IsotropicQuadratic
 from benches.papers.commands.check import far_cells
 from benches.papers.table1 import PARAMETERS, Losses, Row, Table1Cell
-from spsa.algorithms import Outcome, Vector
+from spsa.algorithms.rule import Outcome
+from spsa.core.params import Vector
 from spsa.planning.simulated_run import SimulatedGames
 
 EXACT = {

@@ -11,7 +11,8 @@ from golden import compare_cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spsa.algorithms import Problem, create
+from spsa.algorithms import create
+from spsa.algorithms.rule import Problem
 from spsa.config.formats import exported, read_file, spsa_tables
 from spsa.config.projection import params_file
 from spsa.config.space import load_space

@@ -8,9 +8,10 @@ from builders import space_from, stage
 
 from benches.papers.suite import SIZES, Suite
 from benches.verdict import judged, near
-from spsa.algorithms import Outcome, Problem, create
+from spsa.algorithms import create
 from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
+from spsa.algorithms.rule import Outcome, Problem
 from spsa.lifecycle import RunStatus
 from spsa.master.verdict import Advice, Filters, MoreGames, verdict
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from golden import compare
 
-from spsa.algorithms import Problem
+from spsa.algorithms.rule import Problem
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Constraint, Space
 from spsa.core.scoring import Tally, elo

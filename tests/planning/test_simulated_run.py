@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spsa.algorithms import Outcome, Perturbation, Problem, Vector
-from spsa.core.params import Grid, straddle
+from spsa.algorithms.rule import Outcome, Perturbation, Problem
+from spsa.core.params import Grid, Vector, straddle
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 
 DRAWS = 20_000

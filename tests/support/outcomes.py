@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spsa.algorithms import Outcome, Perturbation, Problem, Rule, Vector
-from spsa.algorithms.rule import State
+from spsa.algorithms.rule import Outcome, Perturbation, Problem, Rule, State
+from spsa.core.params import Vector
 
 START = np.array([0.5, -1.25, 3.0, 0.0, 2.0])
 N = len(START)

@@ -20,7 +20,7 @@ from benches.papers.locked import (
     group_result,
 )
 from benches.papers.retuning import CHANGES, FIRST_VALUES, THETA, Retuning, saving
-from spsa.algorithms import Vector
+from spsa.core.params import Vector
 from spsa.output import echo_json
 from spsa.report.table import TextTable, View, headed, terminal
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from benches.papers.jobs import JobPool, processes_option, seed_option
 from benches.papers.table1 import PARAMETERS, Losses, Row, Table1Cell
-from spsa.algorithms import Vector
 from spsa.core import derived_seed
+from spsa.core.params import Vector
 from spsa.output import echo_json
 from spsa.report.table import TextTable, View, headed, terminal
 from spsa.text import suggestion

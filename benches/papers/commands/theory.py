@@ -9,8 +9,8 @@ import numpy as np
 
 from benches.papers.experiment import Asked, Check, Experiment, checks
 from benches.papers.jobs import JobPool, processes_option, seed_option
-from spsa.algorithms import Vector
 from spsa.core import derived_seed
+from spsa.core.params import Vector
 from spsa.output import echo_json
 from spsa.report.table import Column, TextTable, View, terminal
 
