@@ -4,7 +4,7 @@ import getpass
 import os
 import socket
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -56,50 +56,6 @@ json_option: Option = click.option(
 )
 
 
-def _with(found: Callable[[str | None, str | None], object], command: Command) -> Command:
-    @config_option
-    @url_option
-    @wraps(command)
-    def called(config: str | None, database_url: str | None, **given: Any) -> Any:
-        return command(found(config, database_url), **given)
-
-    return called
-
-
-def with_url(command: Command) -> Command:
-    """Call a command with the database's URL."""
-    return _with(database_of, command)
-
-
-def with_config(command: Command) -> Command:
-    """Call a command with the configuration."""
-    return _with(settings, command)
-
-
-def with_store(command: Command) -> Command:
-    """Call a command with the opened store, for which a URL is enough."""
-
-    @with_url
-    @wraps(command)
-    def called(url: str, /, **given: Any) -> Any:
-        with Store(url) as store:
-            return command(store, **given)
-
-    return called
-
-
-def with_run(command: Command) -> Command:
-    """Call a command with the opened store and the run."""
-
-    @with_store
-    @run_option
-    @wraps(command)
-    def called(store: Store, /, run: str | None, **given: Any) -> Any:
-        return command(store, store.run(run), **given)
-
-    return called
-
-
 def actor() -> str:
     """The name of the person who changes a run, for its events."""
     try:
@@ -131,3 +87,43 @@ def database_of(config: str | None, database_url: str | None) -> str:
     if not url:
         return settings(config, database_url).database.url
     return with_absolute_path(url, Path.cwd())
+
+
+def _with(found: Callable[[str | None, str | None], object], command: Command) -> Command:
+    @config_option
+    @url_option
+    @wraps(command)
+    def called(config: str | None, database_url: str | None, **given: Any) -> Any:
+        return command(found(config, database_url), **given)
+
+    return called
+
+
+with_url: Option = partial(_with, database_of)
+"""Call a command with the database's URL."""
+with_config: Option = partial(_with, settings)
+"""Call a command with the configuration."""
+
+
+def with_store(command: Command) -> Command:
+    """Call a command with the opened store, for which a URL is enough."""
+
+    @with_url
+    @wraps(command)
+    def called(url: str, /, **given: Any) -> Any:
+        with Store(url) as store:
+            return command(store, **given)
+
+    return called
+
+
+def with_run(command: Command) -> Command:
+    """Call a command with the opened store and the run."""
+
+    @with_store
+    @run_option
+    @wraps(command)
+    def called(store: Store, /, run: str | None, **given: Any) -> Any:
+        return command(store, store.run(run), **given)
+
+    return called

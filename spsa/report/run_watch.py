@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from shlex import quote
 
 from spsa.config.settings import Config
@@ -96,65 +97,58 @@ def text_of(run: str, lines: Sequence[str]) -> str:
     return "\n".join(printable(line, _LINE) for line in (f"run {run}", *told, last))
 
 
+@dataclass(slots=True)
 class RunWatch:
     """Looks at a run again and again until `stopping` is set or another master holds the run."""
 
-    def __init__(
-        self,
-        store: Store,
-        config: Config,
-        master_lease: MasterLease,
-        stopping: threading.Event,
-        tell: Callable[[Message], None],
-    ) -> None:
-        self._store = store
-        self._config = config
-        self._master_lease = master_lease
-        self._stopping = stopping
-        self._tell = tell
-        self._since: dict[AlarmKey, float] = {}
-        self._machines: Sequence[MachineReport] = ()
-        self._compared_at = -_MACHINE_SECONDS
+    store: Store
+    config: Config
+    master_lease: MasterLease
+    stopping: threading.Event
+    tell: Callable[[Message], None]
+    _since: dict[AlarmKey, float] = field(default_factory=dict)
+    _machines: Sequence[MachineReport] = ()
+    _compared_at: float = -_MACHINE_SECONDS
 
     def run(self, name: str) -> None:
         """Look until the end and once more; no defect of an alarm ends the master's run."""
-        seconds = min(_LOOK_SECONDS, max(0.2, self._config.notify.after / 2))
+        seconds = min(_LOOK_SECONDS, max(0.2, self.config.notify.after / 2))
         is_ending = False
         while not is_ending:
-            is_ending, began = self._stopping.is_set(), time.monotonic()
+            is_ending, began = self.stopping.is_set(), time.monotonic()
             try:
-                self._look(self._store.run(name), began, is_ending=is_ending)
+                self._look(self.store.run(name), began, is_ending=is_ending)
             except MasterLeaseLost:
                 return
             except DatabaseUnreachable:
                 log.debug("the database is not reachable")  # the master says so
             except Exception as error:  # noqa: BLE001 - see above
                 log.warning("the run could not be looked at: %s: %s", type(error).__name__, error)
-            self._stopping.wait(max(seconds, _COST * (time.monotonic() - began)))
+            self.stopping.wait(max(seconds, _COST * (time.monotonic() - began)))
 
     def _look(self, run: Run, now: float, *, is_ending: bool) -> None:
         machines = self._machines if is_ending else self._machines_at(run, now)
-        found = look(self._store, run, machines)
+        found = look(self.store, run, machines)
         verdict = found.verdict
         if verdict.more is not None and (verdict.advice is Advice.STOP) != found.said_stop:
             detail = {"advice": verdict.advice, "results": run.applied, "reason": verdict.reason}
-            self._store.record(self._master_lease, [(VERDICT, detail)])
+            self.store.record(self.master_lease, [(VERDICT, detail)])
         self._tell_alarms(run, now, found.alarms)
         self._tell_news(
-            run, news_of(found, is_ending=is_ending, follows=self._config.validation.games)
+            run, news_of(found, is_ending=is_ending, follows=self.config.validation.games)
         )
 
     def _machines_at(self, run: Run, now: float) -> Sequence[MachineReport]:
         """The last comparison of the machines, which is seldom."""
-        if now - self._compared_at >= min(_MACHINE_SECONDS, _SELDOM * self._config.notify.after):
-            self._machines = compared_machines(self._store, run, COMPARED)
+        if now - self._compared_at >= min(_MACHINE_SECONDS, _SELDOM * self.config.notify.after):
+            self._machines = compared_machines(self.store, run, COMPARED)
             self._compared_at = now
-            if self._config.fleet.set_aside:
-                set_aside(self._store, run, self._machines)
+            if self.config.fleet.set_aside:
+                set_aside(self.store, run, self._machines)
         return self._machines
 
     def _tell_alarms(self, run: Run, now: float, alarms: Sequence[Alarm]) -> None:
-        told, after = told_alarms(self._store, run), self._config.notify.after
+        told, after = told_alarms(self.store, run), self.config.notify.after
         if found := changes(self._since, told, alarms, now, after):
             lines = [
                 f"alarm: {alarm}" if kind == ALARM else f"over: {alarm.subject}: {alarm.found}"
@@ -164,7 +158,7 @@ class RunWatch:
             self._record(run, found, first, lines)
 
     def _tell_news(self, run: Run, found: Iterator[News]) -> None:
-        events = self._store.events(run.id, _MAX_EVENTS, kinds=[NEWS])
+        events = self.store.events(run.id, _MAX_EVENTS, kinds=[NEWS])
         told = [(event.detail.get("kind"), event.detail.get("subject")) for event in events]
         for one in found:
             if (one.kind, one.subject) not in told:
@@ -176,8 +170,8 @@ class RunWatch:
     ) -> None:
         """Write events first: what cannot be sent is not sent again and again."""
         details = [(event, record(ALARMS, one)) for event, one in events]
-        self._store.record(self._master_lease, details)
-        self._tell(Message(run=run.name, kind=kind, text=text_of(run.name, lines)))
+        self.store.record(self.master_lease, details)
+        self.tell(Message(run=run.name, kind=kind, text=text_of(run.name, lines)))
 
 
 def set_aside(store: Store, run: Run, reports: Sequence[MachineReport]) -> None:
