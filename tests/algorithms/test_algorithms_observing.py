@@ -1,7 +1,6 @@
 """A rule that is watched moves as it does alone, and what is noted of it is true."""
 
 import json
-from collections import deque
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from outcomes import START, generator, outcome, problem, tallies, told
 from spsa.algorithms import algorithms, create
 from spsa.algorithms.tuning import Average, Observed
 from spsa.errors import UnusableState
-from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun
 
 PROBLEM = problem()
 walks = st.lists(st.lists(st.floats(-50, 50), min_size=2, max_size=2), min_size=1, max_size=30)
@@ -74,21 +72,6 @@ def test_a_witness_learns_what_it_would_have_learnt_by_itself():
     supported, belief = rule.supported(told(rule, *seen)), filters.belief(told(filters, *seen))
     assert supported is not None and belief is not None
     assert supported.mean.tobytes() == belief.mean.tobytes()
-
-
-def test_the_games_of_a_slow_rule_support_more_than_it_found():
-    """200 runs at once of SPSA with far too small an `a`, each with an optimum of its own."""
-    rng = np.random.default_rng(11)
-    start = rng.uniform(0.5, 2.0, size=(200, 6)) * rng.choice([-1.0, 1.0], size=(200, 6))
-    slow = problem(start, iterations=150)
-    engine = Quadratic(optimum=np.zeros(6), curvature=np.full(6, 2.0))
-    rule = Observed(create("spsa", {"noise_walk": 0.2}, slow))
-    simulated_run = SimulatedRun(problem=slow, engine=engine, games=SimulatedGames(0.5))
-    state = deque(simulated_run.run(rule, rng), maxlen=1).pop()
-    supported = rule.supported(state)
-    assert supported is not None
-    final, start_elo = engine.elo(rule.theta(state)).mean(), engine.elo(start).mean()
-    assert engine.elo(supported.mean).mean() > 0.5 * final > 0.5 * start_elo
 
 
 @pytest.mark.parametrize("part", ["rule", "average", "witness"])
