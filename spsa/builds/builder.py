@@ -68,8 +68,12 @@ class Builder:
         for number in range(at_once):
             self._free_copies.put(number)
 
-    def build(self, plus: Rendered, minus: Rendered) -> tuple[BuiltEngine, BuiltEngine]:
-        """Build both engines in parallel, or once if they are equal; further threads wait.
+    def build(
+        self, plus: Rendered, minus: Rendered, name: str = "engine"
+    ) -> tuple[BuiltEngine, BuiltEngine]:
+        """Build both engines in parallel, or one with this `name` if they are equal.
+
+        Further threads wait.
 
         Raises:
             BuildFailed, SmokeTestFailed: with the engine, its values and the compiler's output.
@@ -79,7 +83,7 @@ class Builder:
         number = self._free_copies.get()  # the first free one, whose caches are the warmest
         try:
             if plus == minus:
-                engine = self.build_one("plus", plus, number, name="engine")
+                engine = self.build_one("plus", plus, number, name=name)
                 return engine, engine
             with ThreadPoolExecutor(2, thread_name_prefix="build") as pool:
                 both = [

@@ -7,12 +7,12 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from spsa.builds.artifacts import BuiltEngine
+from spsa.builds.artifacts import BuiltEngine, HashedFile
 from spsa.builds.builder import Builder, FileMaker
 from spsa.builds.recipe import Rendered
 from spsa.builds.sources.rewriting import render
@@ -101,53 +101,40 @@ def _alike(found: Mapping[Kind, Sides], refused: dict[str, str]) -> list[Sides]:
 
 
 @dataclass(kw_only=True)
-class UciDelivery(Delivery):
-    """One binary; the values are sent by `setoption` before the first game."""
+class BinaryDelivery(Delivery):
+    """One binary; `setoption` sends the values of `space`, or the paths of files.
 
-    space: Space
-    engine: BuiltEngine
-
-    def by_kind(self, plus: Values, minus: Values) -> Mapping[Kind, Sides]:
-        return {(): Sides(self._side(plus), self._side(minus), self.engine.requires)}
-
-    def _side(self, values: Values) -> Side:
-        sent = {name: str(number) for name, number in self.space.options(values).items()}
-        return Side(self.published(self.engine), sent)
-
-
-@dataclass(kw_only=True)
-class CommandDelivery(Delivery):
-    """One binary; a program makes files of the values, whose paths are sent by `setoption`."""
+    `maker` is a program that makes these of the values, and `options` are sent to it alone.
+    """
 
     engine: BuiltEngine
-    maker: FileMaker
+    space: Space = field(default_factory=lambda: Space(()))
+    maker: FileMaker | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def by_kind(self, plus: Values, minus: Values) -> Mapping[Kind, Sides]:
-        first = second = Side(self.published(self.engine), files=self._made("plus", plus))
+        first = second = self._side("plus", plus)
         if minus != plus:
-            second = replace(first, files=self._made("minus", minus))
+            second = self._side("minus", minus)
         return {(): Sides(first, second, self.engine.requires)}
 
-    def _made(self, side: str, values: Values) -> dict[str, EngineFile]:
-        return {
-            option: self.published(
-                replace(
-                    self.engine,
-                    build_key=file.sha256,
-                    sha256=file.sha256,
-                    size=file.path.stat().st_size,
-                    path=file.path,
-                    bench=None,
-                )
-            )
-            for option, file in self.maker.made(side, values).items()
-        }
+    def _side(self, side: str, values: Values) -> Side:
+        sent = {name: str(number) for name, number in self.space.options(values).items()}
+        made = self.maker.made(side, values) if self.maker else {}
+        files = {option: self._published(file) for option, file in made.items()}
+        return Side(self.published(self.engine), {**self.options, **sent}, files)
+
+    def _published(self, file: HashedFile) -> EngineFile:
+        own = replace(self.engine, path=file.path, size=file.path.stat().st_size, bench=None)
+        return self.published(replace(own, sha256=file.sha256, build_key=file.sha256))
 
     def cancel(self) -> None:
-        self.maker.commands.stop()
+        if self.maker is not None:
+            self.maker.commands.stop()
 
     def discard(self, hashes: Collection[str]) -> None:
-        self.maker.store.evict({*hashes} - {self.engine.sha256})
+        if self.maker is not None:
+            self.maker.store.evict({*hashes} - {self.engine.sha256})
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +152,18 @@ class EngineSource:
 
 @dataclass(kw_only=True)
 class BuildDelivery(Delivery):
-    """Constants of a source are rewritten in a private copy; two binaries are built."""
+    """Constants of a source are rewritten in a private copy; two binaries are built, or one.
+
+    `name` is that of a single one in errors.
+    """
 
     source: EngineSource
     builder: Builder
+    name: str = "engine"
 
     def by_kind(self, plus: Values, minus: Values) -> Mapping[Kind, Sides]:
-        built = self.builder.build(self.source.rendered(plus), self.source.rendered(minus))
+        both = self.source.rendered(plus), self.source.rendered(minus)
+        built = self.builder.build(*both, self.name)
         first, second = (Side(self.published(engine)) for engine in built)
         return {(): Sides(first, second, built[0].requires)}
 
@@ -180,23 +172,6 @@ class BuildDelivery(Delivery):
 
     def discard(self, hashes: Collection[str]) -> None:
         self.builder.discard(hashes)
-
-
-@dataclass(kw_only=True)
-class GivenDelivery(Delivery):
-    """An engine that has no values: `make` builds or finds it, `options` are sent to it alone."""
-
-    make: Callable[[], BuiltEngine]
-    stop: Callable[[], None] = lambda: None
-    options: Mapping[str, str] = field(default_factory=dict)
-
-    def by_kind(self, plus: Values, minus: Values) -> Mapping[Kind, Sides]:
-        built = self.make()
-        side = Side(self.published(built), self.options)
-        return {(): Sides(side, side, built.requires)}
-
-    def cancel(self) -> None:
-        self.stop()
 
 
 @dataclass(kw_only=True)

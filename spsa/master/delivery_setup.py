@@ -10,7 +10,6 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from spsa.builds.artifacts import MAX_BYTES, ArtifactStore, verify
 from spsa.builds.builder import Builder, FileMaker, adopt
 from spsa.builds.commands import Commands
 from spsa.builds.git import SourceCommit, checkout, commit_at, commit_of
-from spsa.builds.recipe import Recipe, Rendered
+from spsa.builds.recipe import Recipe
 from spsa.builds.requirements import provided
 from spsa.builds.smoke import declared_options
 from spsa.builds.tree import Pinned, pin
@@ -29,14 +28,7 @@ from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.tables import Run
 from spsa.files import content
-from spsa.master.delivery import (
-    BuildDelivery,
-    CommandDelivery,
-    Delivery,
-    EngineSource,
-    GivenDelivery,
-    UciDelivery,
-)
+from spsa.master.delivery import BinaryDelivery, BuildDelivery, Delivery, EngineSource
 from spsa.master.worker_builds import AT_ONCE, WorkerDelivery
 from spsa.openings import builtin_book
 from spsa.openings.book import load
@@ -128,7 +120,7 @@ def delivery_of(
         untried = game_settings.played if run is None else ()
         engine = adopt(place, build.engines_path, arguments, untried)
         if wanted["kind"] == "uci":
-            return UciDelivery(space=space, engine=engine, **common), ()
+            return BinaryDelivery(space=space, engine=engine, **common), ()
     if wanted.get("where") != "worker":
         store = None
     if wanted["kind"] == "build" and store is None:
@@ -146,29 +138,22 @@ def delivery_of(
             timeout=build.timeout,
             commands=Commands(os.environ),
         )
-        return CommandDelivery(engine=engine, maker=maker, **common), notes
-    texts = read_sources(space, pinned.path, wanted["constants_file"])
-    common["source"] = EngineSource(space, pinned, texts)
-    if store is not None:
-        return WorkerDelivery(store=store, recipes=_recipes(config, wanted), **common), notes
-    builder = _builder(config, pinned, wanted, work_folder(config), at_once)
-    return BuildDelivery(builder=builder, **common), notes
+        return BinaryDelivery(engine=engine, maker=maker, **common), notes
+    source = EngineSource(space, pinned, read_sources(space, pinned.path, wanted["constants_file"]))
+    return _built(config, source, wanted, store, work_folder(config), common), notes
 
 
 def given_source(config: Config, source: Path, store: Store, side: str) -> tuple[Delivery, str]:
     """The engine in another folder as [build] makes it, in work copies of its own; its hash."""
-    wanted = config.build.model_dump(mode="json", include=_DECIDING)
-    common = common_settings(config)
-    if config.build.where == "worker":
-        pinned, recipes = _copy(config, source, wanted), _recipes(config, wanted)
-        given = EngineSource(Space(()), pinned, {})
-        common |= {"source_sha256": pinned.sha256}
-        return WorkerDelivery(store=store, source=given, recipes=recipes, **common), pinned.sha256
-    here, work = _possible_here(config, wanted), work_folder(config) / "matches"
-    pinned = _copy(config, source, here)
-    builder = _builder(config, pinned, here, work, 1)
-    make = partial(builder.build_one, side, Rendered(files={}, values={}))
-    return GivenDelivery(make=make, stop=builder.cancel, **common), pinned.sha256
+    wanted: Mapping[str, Any] = config.build.model_dump(mode="json", include=_DECIDING)
+    by_workers = config.build.where == "worker"
+    if not by_workers:
+        wanted = _possible_here(config, wanted)
+    pinned, work = _copy(config, source, wanted), work_folder(config) / "matches" / side
+    given = EngineSource(Space(()), pinned, {})
+    common = {**common_settings(config), "source_sha256": pinned.sha256}
+    name, orders = f"{side} engine", store if by_workers else None
+    return _built(config, given, wanted, orders, work, common, name), pinned.sha256
 
 
 def common_settings(config: Config) -> dict[str, Any]:
@@ -176,18 +161,29 @@ def common_settings(config: Config) -> dict[str, Any]:
     return {"keep_bytes": config.build.distribute == "database", "require": config.fleet.require}
 
 
-def _builder(
-    config: Config, pinned: Pinned, wanted: Mapping[str, Any], work: Path, at_once: int
-) -> Builder:
-    return Builder(
-        pinned,
+def _built(
+    config: Config,
+    source: EngineSource,
+    wanted: Mapping[str, Any],
+    store: Store | None,
+    work: Path,
+    common: Mapping[str, Any],
+    name: str = "engine",
+) -> Delivery:
+    """Engines of a source: ordered from workers in `store`, if that is given, else built here."""
+    if store is not None:
+        recipes = {level: _recipe(config, wanted, level) for level in ("", *wanted["levels"])}
+        return WorkerDelivery(store=store, source=source, recipes=recipes, **common)
+    builder = Builder(
+        source.pinned,
         _recipe(config, wanted, *wanted["levels"]),
         work,
         config.build.engines_path,
         os.environ,
-        at_once,
+        common.get("at_once", 1),
         option_places(config),
     )
+    return BuildDelivery(source=source, builder=builder, name=name, **common)
 
 
 @contextmanager
@@ -276,10 +272,6 @@ def _possible_here(config: Config, wanted: Mapping[str, Any]) -> Mapping[str, An
 def work_folder(config: Config) -> Path:
     """The folder for what is made of this config.toml."""
     return config.path.resolve().parent / WORK
-
-
-def _recipes(config: Config, wanted: Mapping[str, Any]) -> dict[str, Recipe]:
-    return {level: _recipe(config, wanted, level) for level in ("", *wanted["levels"])}
 
 
 def _recipe(config: Config, wanted: Mapping[str, Any], level: str = "") -> Recipe:

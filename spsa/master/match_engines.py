@@ -25,7 +25,7 @@ from spsa.db.master_queries import Sides
 from spsa.db.tables import Run
 from spsa.errors import BuildFailed, InvalidInput
 from spsa.lifecycle import RunStatus
-from spsa.master.delivery import Delivery, GivenDelivery, Kind, Values
+from spsa.master.delivery import BinaryDelivery, Delivery, Kind, Values
 from spsa.master.delivery_setup import common_settings, folder_in_source, given_source, shared_files
 from spsa.master.session import settings_from
 from spsa.master.start import new_row, new_tuning
@@ -170,7 +170,7 @@ def _of_binary(
         remedy = 'name a source, which workers build, or use where = "master"'
         raise refused_at(config.path, ("build", "where"), found, remedy)
     engine = adopt(path, config.build.engines_path, arguments, settings.played)
-    given = GivenDelivery(make=lambda: engine, options=options, **common_settings(config))
+    given = BinaryDelivery(engine=engine, options=options, **common_settings(config))
     name = printable(f"{text} ({engine.sha256[:_SHORT]})", NAME_LENGTH)
     return NamedEngine(name=name, sha256=engine.sha256, delivery=given)
 

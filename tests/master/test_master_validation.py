@@ -23,7 +23,7 @@ from spsa.db.tables import Compared, Iteration
 from spsa.errors import BuildFailed, NothingToDo, TuningError
 from spsa.history.doctor import check_run
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.master.delivery import GivenDelivery
+from spsa.master.delivery import BinaryDelivery
 from spsa.master.match_engines import MatchDelivery, NamedEngine
 from spsa.master.session import tuning_of
 from spsa.master.validation import BackgroundPlan, ValidationMatch, sprt_of, validate
@@ -307,10 +307,8 @@ def test_another_engine_takes_the_place_of_the_start_and_the_start_is_measured_t
     other = NamedEngine(
         name="stockfish (1a2b)",
         sha256=made.sha256,
-        delivery=GivenDelivery(
-            make=lambda: replace(made, requires=("linux",)),
-            require=("fast",),
-            options={"Threads": "1"},
+        delivery=BinaryDelivery(
+            engine=replace(made, requires=("linux",)), require=("fast",), options={"Threads": "1"}
         ),
     )
     tested = RunUnderTest(store, iterations=7, in_flight=1)
