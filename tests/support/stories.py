@@ -47,6 +47,8 @@ OF_RUNS = {
 OF_MASTERS = {"abandon_validation", "complete_validation", "finish", "release_master_lease"}
 """Those that want the lease of its master."""
 
+_NAMED = re.compile(r"\w+=")
+
 
 class Story:
     """A database, its runs with their masters, and the claims of its workers."""
@@ -66,9 +68,10 @@ class Story:
         verb, _, rest = line.partition(" ")
         if verb == "sql":
             return Said(0, "\n".join(_shown(self._shell(rest) or None)), "")
-        words = [word.partition("=") for word in shlex.split(rest)]
-        values = [_value(word) for word, equals, _ in words if not equals]
-        named = {name: _value(text) for name, equals, text in words if equals}
+        words = shlex.split(rest)
+        values = [_value(word) for word in words if not _NAMED.match(word)]
+        pairs = (word.split("=", 1) for word in words if _NAMED.match(word))
+        named = {name: _value(text) for name, text in pairs}
         show = str(named.pop("show", "")).split(",") if "show" in named else []
         try:
             for n in range(named.pop("times", 1)):
