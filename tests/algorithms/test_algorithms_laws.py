@@ -1,20 +1,22 @@
-"""What holds for every rule there is, whatever it does."""
+"""What holds for every rule there is: its settings, its steps, what is noted of it."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from builders import parameter
+from golden import compare_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from outcomes import START, N, generator, outcome, problem, tallies, told, walked
 
-from spsa.algorithms import algorithms, create, rule_settings
+from spsa.algorithms import algorithms, create, rule_settings, settings_faults
 from spsa.algorithms.rule import WalkState
 from spsa.algorithms.state import alike, restored, saved
-from spsa.algorithms.tuning import PlayedGames, tuning
+from spsa.algorithms.tuning import Average, Observed, PlayedGames, tuning
 from spsa.core.params import Space
 from spsa.core.scoring import Tally
 from spsa.errors import UnusableState
@@ -261,3 +263,107 @@ def test_states_are_alike_up_to_a_hair_and_not_beyond():
     assert not alike(one, other(who={}), 1e-9)
     assert not alike(one, other(k=4), 1e-9)
     assert not alike(one, other(more=1), 1e-9)
+
+
+PROBLEM = problem()
+walks = st.lists(st.lists(st.floats(-50, 50), min_size=2, max_size=2), min_size=1, max_size=30)
+
+
+def watched(name):
+    return Observed(create(name, {}, PROBLEM))
+
+
+def results(rule, count, seed=1):
+    """What a run of the rule plays, and random counts of it."""
+    state, rng, found = rule.start(), generator(seed), []
+    for k, tally in enumerate(tallies(seed, count), start=1):
+        found.append(outcome(rule.ask(state, k, rng), tally, k=k))
+        state = rule.tell(state, found[-1])
+    return found
+
+
+@settings(deadline=None)
+@given(walks)
+def test_the_average_is_the_weighted_mean_and_deviation_of_all_thetas(walk):
+    """Theta s weighs s (s + 1) (s + 2), so the last half has nearly all of the weight."""
+    thetas = np.array(walk)
+    found = Average(0, np.zeros(2), np.zeros(2))
+    for theta in thetas:
+        found = found.with_next(theta)
+    s = np.arange(1.0, len(thetas) + 1)
+    share = (s * (s + 1) * (s + 2))[:, None]
+    share /= share.sum()
+    mean = (share * thetas).sum(axis=0)
+    variance = (share * (thetas - mean) ** 2).sum(axis=0)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.deviation**2, variance, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", algorithms())
+def test_a_rule_does_not_notice_and_a_state_survives_a_database_to_the_bit(name):
+    rule = watched(name)
+    alone, state = rule.rule.start(), rule.start()
+    for one in results(rule, 12):
+        alone = rule.rule.tell(alone, one)
+        state = rule.tell(rule.load(json.loads(json.dumps(rule.dump(state)))), one)
+        assert rule.theta(state).tobytes() == rule.rule.theta(alone).tobytes()
+        pair = ((rule, state), (rule.rule, alone))
+        first, second = (r.ask(s, one.k, generator(7)) for r, s in pair)
+        assert first.offset.tobytes() == second.offset.tobytes()
+        assert first.centre.tobytes() == second.centre.tobytes()
+    assert rule.dump(state) == rule.dump(told(rule, *results(rule, 12)))
+
+
+def test_only_rules_without_a_belief_have_a_witness():
+    with_witness = [name for name in algorithms() if watched(name).witness is not None]
+    assert with_witness == ["spsa", "fishtest", "kiiski", "constant"]
+
+
+def test_a_witness_learns_what_it_would_have_learnt_by_itself():
+    rule, filters = watched("spsa"), create("mixture", {}, PROBLEM)
+    seen = results(rule, 15)
+    supported, belief = rule.supported(told(rule, *seen)), filters.belief(told(filters, *seen))
+    assert supported is not None and belief is not None
+    assert supported.mean.tobytes() == belief.mean.tobytes()
+
+
+@pytest.mark.parametrize("part", ["rule", "average", "witness"])
+def test_notes_that_are_none_or_of_other_parameters_are_refused(part):
+    rule, fewer = watched("spsa"), problem(START[:2])
+    other = Observed(create("spsa", {}, fewer))
+    for broken in (3, None, {}, other.dump(other.start())[part]):
+        with pytest.raises(UnusableState, match="saved state"):
+            rule.load({**rule.dump(rule.start()), part: broken})
+
+
+def test_the_rules_are_listed_in_the_order_they_are_recommended_in():
+    assert algorithms() == (
+        "mixture", "spsa", "fishtest", "kiiski", "constant", "bspsa", "bspsas"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", algorithms())
+def test_every_method_works_with_its_defaults_which_may_be_given(name):
+    rule = create(name, {}, problem())
+    assert rule.name == name
+    assert rule.theta(rule.start()).tolist() == START.tolist()
+    usual = {s.name: s.default for s in rule_settings(name) if s.default is not None}
+    usual.pop("noise_walk" if "a" in usual else "sigma", None)
+    assert settings_faults(name, usual) == []
+
+
+def test_what_settings_are_refused_and_why():
+    def shown(files):
+        ((name, given),) = files.items()
+        faults = settings_faults(name, json.loads(given))
+        return [f"{key}: {found}; {remedy}" for key, found, remedy in faults]
+
+    compare_cases(Path(__file__).with_name("settings.txt"), shown)
+    assert [key for key, _, _ in settings_faults("spsa", {"c": 10**400})] == ["c"]
+    ((_, found, remedy),) = settings_faults("gradient descent", {})
+    assert (found, remedy) == (
+        "found 'gradient descent'",
+        f"use one of {', '.join(sorted(algorithms()))}",
+    )
+    with pytest.raises(ValueError, match=r"alhpa: .*\n?.*c: .*a: "):
+        create("spsa", {"alhpa": 1, "c": 0, "gamma": 0.1, "a": "much"}, problem())

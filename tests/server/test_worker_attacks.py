@@ -1,25 +1,198 @@
 """What a machine that was invited, or was not, can do to the others over HTTP: nothing."""
 
+import hashlib
 import json
 import logging
+import select
 import socket
 import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from itertools import product
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count, product
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from attacks import Sender, held, report_of, scene
-from builders import new_worker, result_of, stage
+import urllib3
+from asking import RemoteStore, Store
+from builders import LEASE, Stage, build_result, built, new_worker, result_of, stage
 from invariants import broken
 from served import serving
 from shell import Shell
 
 from spsa.core.json_values import to_json
-from spsa.lifecycle import RunStatus
-from spsa.protocol import MAX_WORKERS, REQUESTS, Measured
+from spsa.lifecycle import MachineRole, RunStatus
+from spsa.protocol import (
+    ENGINE_BYTES,
+    MAX_WORKERS,
+    REQUESTS,
+    BatchReport,
+    Claim,
+    HeldClaim,
+    Measured,
+)
 from spsa.server.people import MAX_WRONG
+
+GAMES = 32
+Sql = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    json: Any
+    headers: Mapping[str, str]
+    content: bytes
+
+    @property
+    def refusal(self) -> tuple[int, str]:
+        return self.status, self.json["kind"]
+
+
+@dataclass
+class Sender:
+    """Sends what it is told to, and keeps the status of every response."""
+
+    url: str
+    token: str | None = None
+    statuses: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=30)
+
+    def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        """Send bytes as they are, anything else as JSON."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        if self.token is not None:
+            named.setdefault("Authorization", f"Bearer {self.token}")
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        got = self._pool.request(method, self.url + path, body=data, headers=named)
+        self.statuses.append(got.status)
+        is_json = got.headers.get("Content-Type", "").startswith("application/json")
+        found = json.loads(got.data) if is_json else None
+        return Answer(got.status, found, got.headers, got.data)
+
+    def post(self, path: str, body: Any, **headers: str) -> Answer:
+        return self.send("POST", path, body, **headers)
+
+    def get(self, path: str, **headers: str) -> Answer:
+        return self.send("GET", path, **headers)
+
+    def close(self) -> None:
+        self._pool.clear()
+
+
+class Machine(Sender):
+    """A machine that was invited, with one worker."""
+
+    def __init__(self, store: Store, url: str, name: str, role: MachineRole) -> None:
+        super().__init__(url, store.invite_machine(name, role, "owner"))
+        self.name = name
+        self.api = RemoteStore(url, str(self.token))
+        words = {"provides": ("linux", "x86-64", "builds")}
+        self.worker = self.api.register_worker(new_worker(f"{name}-1", **words))
+        self._claims = 0
+
+    @property
+    def id(self) -> int:
+        return self.worker.id
+
+    def claim(self) -> Claim | None:
+        self._claims += 1
+        return self.api.claim(f"{self.name}-{self._claims}", self.worker, LEASE)
+
+    def claimed(self) -> Claim:
+        claim = self.claim()
+        assert claim is not None
+        return claim
+
+    def report(self, claim: Claim, **over: Any) -> Answer:
+        """Report the right result of a claim, with other values where `over` names them."""
+        return self.post("/worker/report", report_of(claim, **over))
+
+    def close(self) -> None:
+        super().close()
+        self.api.close()
+
+
+def held(claim: Claim, **over: Any) -> dict[str, Any]:
+    return {**to_json(HeldClaim.of(claim)), **over}
+
+
+def report_of(claim: Claim, **over: Any) -> dict[str, Any]:
+    report = to_json(BatchReport(held=HeldClaim.of(claim), result=result_of(claim)))
+    report["result"] |= over
+    found: dict[str, Any] = report
+    return found
+
+
+@dataclass
+class Scene:
+    """A run with an open iteration of batches of four games; `good` and `bad` are machines."""
+
+    stage: Stage
+    url: str
+    good: Machine
+    bad: Machine
+    sql: Sql
+
+    @property
+    def store(self) -> Store:
+        return self.stage.store
+
+    def counts(self) -> Any:
+        """Everything that counts."""
+        return self.sql(
+            "SELECT id, games_played, plus_wins, minus_wins, draws, ptnml_0, ptnml_1, ptnml_2,"
+            " ptnml_3, ptnml_4, void_games FROM spsa_iteration ORDER BY id DESC"
+        )
+
+    def batch(self, claim: Claim) -> Any:
+        (row,) = self.sql(
+            "SELECT status, claim_id, worker_id, attempt FROM spsa_batch WHERE id = :id",
+            id=claim.batch_id,
+        )
+        return tuple(row)
+
+    @contextmanager
+    def unchanged(self, claim: Claim | None = None) -> Iterator[None]:
+        """Nothing counts more or less after this, and the batch of a claim is as it was."""
+        before = self.counts(), claim and self.batch(claim)
+        yield
+        assert (self.counts(), claim and self.batch(claim)) == before
+
+    def go_on(self) -> None:
+        """Nothing is wrong, and the honest machine and the master finish the iteration."""
+        assert broken(self.sql) == []
+        for machine in (self.good, self.bad):
+            self.store.withdraw_batches(machine.name, "owner")
+        view = self.stage.view()
+        assert view.run.status is RunStatus.RUNNING
+        while (claim := self.good.claim()) is not None:
+            assert self.good.report(claim).json == {"reply": "accepted"}
+        self.stage.apply()
+        assert broken(self.sql) == []
+
+
+_numbers = count(1)
+
+
+@contextmanager
+def scene(staged: Stage, url: str, sql: Sql) -> Iterator[Scene]:
+    """What there is before an attack. Afterwards, no response was the server's own failure."""
+    number = next(_numbers)
+    staged.open(target_games=GAMES)
+    good = Machine(staged.store, url, f"good{number}", MachineRole.BUILDER)
+    bad = Machine(staged.store, url, f"bad{number}", MachineRole.WORKER)
+    try:
+        yield Scene(staged, url, good, bad, sql)
+    finally:
+        good.close()
+        bad.close()
+    assert [status for status in good.statuses + bad.statuses if status >= 500] == []
+
 
 HASH = "a" * 64
 OLD = "2020-01-01 00:00:00.000"
@@ -352,3 +525,156 @@ def test_one_machine_never_pauses_a_run_that_others_play(run, how):
         assert run.stage.view().run.status is RunStatus.RUNNING
     assert run.bad.claim() is None, "it has failed or lost each of them"
     assert broken(run.sql) == []
+
+
+ARCHIVE = b"the archive of a source"
+PLUS, MINUS = b"plus" * 100_000, b"minus" * 100_000
+
+
+class Orders:
+    """One order, a server, two machines that may build and one that may not."""
+
+    def __init__(self, store, url, sql):
+        self.store, self.url, self.sql = store, url, sql
+        self.archive = hashlib.sha256(ARCHIVE).hexdigest()
+        store.keep_files({self.archive: ARCHIVE})
+        self.order()
+        self.one = Machine(store, url, "one", MachineRole.BUILDER)
+        self.two = Machine(store, url, "two", MachineRole.BUILDER)
+        self.player = Machine(store, url, "player", MachineRole.WORKER)
+
+    def order(self):
+        words = ("builds", "linux")
+        recipe = {"binary": "tern"}
+        self.store.order_build("k" * 64, words, self.archive, recipe, max_attempts=2)
+
+    def claimed(self, machine, claim_id="build-1"):
+        build = machine.api.claim_build(claim_id, machine.worker, LEASE)
+        assert build is not None
+        return build
+
+    @property
+    def uploads(self):
+        """The engines that were sent and are not published: side and size."""
+        sent = "SELECT '{0}', length({0}_bytes) FROM spsa_build WHERE {0}_bytes IS NOT NULL"
+        return [row for side in ("plus", "minus") for row in self.sql(sent.format(side))]
+
+    @property
+    def engines(self):
+        (state,) = self.store.ordered_builds(["k" * 64])
+        return state.engines
+
+
+@pytest.fixture
+def orders(store, sql):
+    with serving(store) as url:
+        found = Orders(store, url, sql)
+        machines = (found.one, found.two, found.player)
+        yield found
+        assert [s for machine in machines for s in machine.statuses if s >= 500] == []
+        for machine in machines:
+            machine.close()
+
+
+def built_result(build, plus=PLUS, minus=MINUS, **over):
+    return build_result(build, plus=built(plus, 1234), minus=built(minus, 1234), **over)
+
+
+def path_of(build, side="plus"):
+    return f"/worker/builds/{build.build_id}/{build.claim_id}/{side}"
+
+
+def test_a_remote_worker_builds_for_others(orders):
+    one = orders.one
+    build = orders.claimed(one)
+    assert (build.recipe, build.archive_sha256) == ({"binary": "tern"}, orders.archive)
+    assert one.api.file(orders.archive) == ARCHIVE
+    assert one.api.renew_build(build, LEASE)
+    assert one.api.publish_build(built_result(build), PLUS, MINUS) == "accepted"
+    assert one.api.publish_build(built_result(build), PLUS, MINUS) == "already"
+    assert not one.api.renew_build(build, LEASE)
+    assert [orders.store.file(engine.sha256) for engine in orders.engines] == [PLUS, MINUS]
+    assert [engine.bench for engine in orders.engines] == [1234, 1234]
+    assert orders.uploads == [], "they are engines now"
+
+
+def test_what_is_sent_again_takes_the_place_of_the_first(orders):
+    build = orders.claimed(orders.one)
+    for i in range(4):
+        answer = orders.one.send("PUT", path_of(build), b"x" * (i + 1))
+        digest = hashlib.sha256(b"x" * (i + 1)).hexdigest()
+        assert answer.json == {"sha256": digest, "size": i + 1}
+    assert orders.uploads == [("plus", 4)]
+    orders.one.api.fail_build(build, None)
+    assert orders.uploads == [], "they would never be published"
+    again = orders.claimed(orders.two, "build-2")
+    assert orders.one.send("PUT", path_of(build), PLUS).refusal == (409, "lease_lost")
+    assert orders.one.send("PUT", path_of(again), PLUS).refusal == (409, "lease_lost")
+    assert orders.two.api.publish_build(built_result(again), PLUS, MINUS) == "accepted"
+
+
+def test_nobody_but_the_holder_sends_or_publishes(orders):
+    build = orders.claimed(orders.one)
+    for machine in (orders.two, orders.player):
+        other = to_json(built_result(build, worker_id=machine.id))
+        refused = machine.send("PUT", path_of(build), PLUS)
+        assert refused.status == (409 if machine is orders.two else 403)
+        assert machine.post("/worker/builds/publish", other).json == {"reply": "lost"}
+        held = {"worker_id": machine.id, "build_id": build.build_id, "claim_id": build.claim_id}
+        assert machine.post("/worker/builds/fail", held).json == {"reply": None}
+        assert machine.post("/worker/builds/renew", {**held, "lease_seconds": 60}).json == {
+            "reply": False
+        }
+    asked = {"worker_id": orders.player.id, "claim_id": "x", "lease_seconds": 60}
+    assert orders.player.post("/worker/builds/claim", asked).refusal == (403, "not_permitted")
+    assert orders.player.get(f"/worker/files/{orders.archive}").status == 403
+    assert orders.uploads == [] and orders.engines is None
+    orders.store.revoke_machine("one", "owner")
+    assert orders.one.send("PUT", path_of(build), PLUS).refusal == (403, "revoked")
+
+
+def test_a_published_engine_is_the_one_that_was_sent(orders):
+    build = orders.claimed(orders.one)
+    publish = "/worker/builds/publish"
+    right = to_json(built_result(build))
+    missing = orders.one.post(publish, right)
+    assert missing.refusal == (422, "out_of_range") and missing.json["field"] == "BuildResult.plus"
+    orders.one.send("PUT", path_of(build), PLUS)
+    assert orders.one.post(publish, right).json["field"] == "BuildResult.minus"
+    orders.one.send("PUT", path_of(build, "minus"), MINUS)
+    other = to_json(built_result(build, plus=MINUS, minus=PLUS))
+    assert orders.one.post(publish, other).refusal == (422, "out_of_range")
+    assert orders.sql("SELECT count(*) FROM spsa_engine") == [(0,)]
+    assert orders.one.post(publish, right).json == {"reply": "accepted"}
+
+
+def test_an_engine_has_a_byte_at_least_and_256_megabytes_at_most(orders):
+    build = orders.claimed(orders.one)
+    assert orders.one.send("PUT", path_of(build), b"").refusal == (422, "out_of_range")
+    with connected(orders.url) as connection:
+        length = f"Content-Length: {ENGINE_BYTES + 1}"
+        connection.sendall(head(orders.one, path_of(build), length, method="PUT"))
+        assert status_of(connection) == 413
+    for path in (path_of(build, "other"), "/worker/builds/1/x/y/plus", "/worker/builds/../x/plus"):
+        assert orders.one.send("PUT", path, PLUS).status == 404, path
+    for place in (f"{2**64}/{build.claim_id}", f"x/{build.claim_id}", "-1/x", f"1/{'x' * 65}"):
+        refused = orders.one.send("PUT", f"/worker/builds/{place}/plus", PLUS)
+        assert refused.refusal == (422, "out_of_range"), place
+    assert orders.uploads == []
+
+
+def test_two_engines_of_a_machine_are_on_their_way_at_a_time(orders):
+    build = orders.claimed(orders.one)
+    start = head(orders.one, path_of(build), "Content-Length: 100", method="PUT")
+    slow = [connected(orders.url) for _ in range(3)]
+    for connection in slow:
+        connection.sendall(start + b"x")
+    (refused,), _, _ = select.select(slow, [], [], 20)  # the first two that were looked up are kept
+    assert status_of(refused) == 429
+    assert orders.one.send("PUT", path_of(build), PLUS).refusal == (429, "too_many")
+    for connection in slow:
+        connection.close()
+    for _ in range(100):
+        if orders.one.send("PUT", path_of(build), PLUS).status == 200:
+            break
+    assert orders.uploads == [("plus", len(PLUS))]

@@ -1,27 +1,36 @@
 """Clocks, adjudication, games and pairs, with players that live in this process."""
 
+import random
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from unittest.mock import Mock
 
 import chess
 import pytest
+from console import compete, games_of
+from engines.faulty import engine
+from golden import compare_cases
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spsa.core.game_settings import (
     Adjudication,
+    Book,
     DrawRule,
     GameSettings,
     MinusSettings,
     ResignRule,
+    TablebaseRule,
     TimeControl,
     TimeKind,
 )
 from spsa.core.scoring import Tally
-from spsa.errors import EngineFault
+from spsa.errors import EngineFault, TuningError
 from spsa.openings.book import Opening
 from spsa.protocol import MAX_KEPT_VOIDS, KeptVoid
 from spsa.uci.engine import Limit, SearchReply
 from spsa.uci.spawning import EngineLimits
-from worker.runner.adjudication import Adjudicator, GameClock
+from worker.runner.adjudication import Adjudicator, GameClock, open_tables
 from worker.runner.game import (
     NOTHING_PLAYED,
     Pair,
@@ -254,3 +263,195 @@ DRAWN, TOO_LONG = Ending(1, Termination.DRAW), Ending(1, Termination.MAX_MOVES)
 )
 def test_a_game_is_adjudicated_after_the_last_of_these_scores(adjudication, scores, last):
     assert judged(adjudication, scores) == [None] * (len(scores) - 1) + [last]
+
+
+ENDGAMES = (
+    "8/8/5k2/8/8/3K4/4R3/8 w - - 0 1",
+    "8/8/4k3/8/2b5/3K4/8/6N1 w - - 90 60",
+    "8/P7/4k3/8/8/3K4/7p/8 b - - 0 1",
+    "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1",
+    "4k3/8/8/2pP4/8/8/8/4K3 w - c6 0 2",
+    "8/8/3bk3/8/8/3KB3/7p/8 w - - 96 80",
+    "k7/8/1K6/8/8/8/8/6Q1 w - - 0 1",
+    "7k/5K2/8/6N1/8/8/6R1/8 w - - 0 1",
+)
+
+
+def expected(board):
+    """The ending of a position, with every question asked after every move."""
+    verdicts = (
+        (board.is_checkmate(), Termination.CHECKMATE),
+        (board.is_stalemate(), Termination.STALEMATE),
+        (board.is_repetition(3), Termination.REPETITION),
+        (board.halfmove_clock >= 100, Termination.FIFTY_MOVES),
+        (board.is_insufficient_material(), Termination.MATERIAL),
+    )
+    return next((termination for holds, termination in verdicts if holds), None)
+
+
+def likely_move(board, rng):
+    """Often a quiet move, sometimes straight back: random games repeat and shuffle too rarely."""
+    legal = list(board.legal_moves)
+    last = board.move_stack[-2] if len(board.move_stack) > 1 else None
+    back = last and chess.Move(last.to_square, last.from_square)
+    if back in legal and rng.random() < 0.4:
+        return back
+    quiet = [move for move in legal if not board.is_zeroing(move)]
+    return rng.choice(quiet if quiet and rng.random() < 0.7 else legal)
+
+
+def ended_by(position, move):
+    assert position.make(move)
+    return position.ending()
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), start=st.sampled_from((chess.STARTING_FEN, *ENDGAMES)))
+def test_the_shortcuts_miss_no_ending(seed, start):
+    rng = random.Random(seed)
+    position, board = Position(Opening(start)), chess.Board(start)
+    for _ in range(150):
+        move = likely_move(board, rng)
+        board.push(move)
+        ending = ended_by(position, move.uci())
+        assert (ending and ending.termination) == expected(board)
+        if ending:
+            return
+
+
+def test_what_a_position_makes_of_moves(folder):
+    tables = open_tables(THREE, [folder])
+
+    def shown(files):
+        moves = tuple(files.get("opening", "").split())
+        try:
+            position = Position(Opening(files["fen"], moves, chess960="chess960" in files))
+        except ValueError as refused:
+            yield str(refused)
+            return
+        tried = [word.replace("{nothing}", "") for word in files["moves"].split()]
+        refused = [move for move in tried if not position.make(move)]
+        if refused:
+            yield f"refused: {refused}"
+        if pieces := files.get("tables", files.get("cursed")):
+            rule, known = (
+                TablebaseRule(pieces=int(pieces)),
+                tables if "tables" in files else Cursed(),
+            )
+            yield f"{ruled(position, rule, known)}"
+            assert ruled(position, rule, None) is ruled(position, None, known) is None
+        else:
+            yield f"{position.command.decode()}: {position.plies} plies, {position.ending()}"
+            yield position.board.fen(shredder=True)
+
+    compare_cases(Path(__file__).with_name("positions.txt"), shown)
+
+
+DOUBLE = "rkbbnnrq/pppppppp/8/8/8/8/PPPPPPPP/1RKNBBRQ w GBga - 0 1"
+BESIDE = Opening("4k3/8/8/8/8/8/8/5KR1 w G - 0 1", chess960=True)
+
+
+def book(folder, text, name="book.epd"):
+    path = folder / name
+    path.write_text(text)
+    return Book(name=str(path), chess960=True)
+
+
+def test_a_match_of_chess960_castles_is_written_down_and_needs_engines_that_know_it(tmp_path):
+    openings, pgn = book(tmp_path, f"{DOUBLE}\n{BESIDE.fen}\n"), tmp_path / "out.pgn"
+    first, second = (engine(tmp_path, name, chess960=True) for name in ("first", "second"))
+    done = compete(
+        first, second, "--games", 4, "--nodes", 3000, "--chess960", "--book", openings.name,
+        "-c", 1, "--pgn", pgn, "--max-moves", 60, "--order", "sequential",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    games = games_of(pgn)
+    assert [game.errors for game in games] == [[]] * 4
+    assert {game.headers["Variant"] for game in games} == {"Chess960"}
+    assert [game.headers["FEN"] for game in games] == [DOUBLE] * 2 + [BESIDE.fen] * 2
+    assert next(iter(games[2].mainline_moves())) == chess.Move.from_uci("f1g1")
+    assert games[2].next().board().king(chess.WHITE) == chess.G1
+    alien = engine(tmp_path, "alien")
+    match = (first, alien, "--games", 2, "--nodes", 3000, "--chess960", "--book", openings.name)
+    done = compete(*match, "-c", 1)
+    said = "alien: refused option: it declares no option 'UCI_Chess960', so it does not play"
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+THREE = TablebaseRule(pieces=3)
+VALUES = {"KQvK": (2, -2), "KRvK": (2, -2), "KPvK": (0, 0), "KBvK": (0, 0), "KNvK": (0, 0)}
+"""White's and Black's value to move, which is right wherever no piece can be taken at once."""
+
+TAKES = "8/8/8/8/5k2/8/3q4/K2Q4 w - - 0 1"
+
+
+def table(name, white, black):
+    """A table of the Syzygy format with one value for each side to move, as python-chess reads it.
+
+    After the magic number: flags (two sides, pawns), for each file of a pawn or once the order and
+    the pieces, then for each side a byte that says that there is one value, and the value plus 2.
+    """
+    own, other = name.split("v")
+    codes = {letter: code for code, letter in enumerate("PNBRQK", start=1)}
+    pieces = [codes[p] for p in own] + [codes[p] | 8 for p in other]
+    files = 4 if "P" in name else 1
+    one = bytes([0, *(p | p << 4 for p in sorted(pieces, key=lambda p: p != 1))])
+    head = chess.Board.tbw_magic + bytes([1 | 2 * (files == 4)]) + one * files
+    head += b"\0" * (len(head) % 2) + bytes([0x80, white + 2, 0x80, black + 2]) * files
+    return head + b"\0" * ((16 - len(head)) % 64)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "syzygy"
+    made.mkdir()
+    for name, values in VALUES.items():
+        (made / f"{name}.rtbw").write_bytes(table(name, *values))
+    return made
+
+
+class Cursed:
+    """A table in which every position is won, but not within fifty moves."""
+
+    def get_wdl(self, board):
+        return 1
+
+
+def ruled(position, rule, tables):
+    adjudication = Adjudication(draw=None, resign=None, syzygy=rule)
+    return Adjudicator(adjudication, tables).ending(position, None)
+
+
+def test_a_win_that_takes_too_long_is_a_draw_unless_asked_otherwise():
+    position = Position(Opening(TAKES, ("d1d2",)))
+    assert ruled(position, THREE, Cursed()) == Ending(1, Termination.TABLES)
+    lost = ruled(position, TablebaseRule(pieces=3, fifty_moves=False), Cursed())
+    assert lost == Ending(0, Termination.TABLES), "black to move wins"
+
+
+def test_missing_tables_are_named(folder, tmp_path):
+    assert open_tables(TablebaseRule(pieces=3, folder=str(folder)), [])
+    with pytest.raises(TuningError, match="with --syzygy"):
+        open_tables(THREE, [])
+    with pytest.raises(TuningError, match="is no folder"):
+        open_tables(THREE, [tmp_path / "none"])
+    (folder / "KRvK.rtbw").unlink()
+    with pytest.raises(TuningError, match=r"up to 3 pieces: no KRvK\.rtbw"):
+        open_tables(THREE, [folder])
+    with pytest.raises(TuningError, match=r"up to 5 pieces: .*\.rtbw and 138 more"):
+        open_tables(TablebaseRule(pieces=5), [folder])
+
+
+def test_a_match_ends_by_tables(folder, tmp_path):
+    book, pgn = tmp_path / "book.epd", tmp_path / "out.pgn"
+    book.write_text(TAKES)
+    players = [engine(tmp_path, name, moves="d1d2") for name in ("first", "second")]
+    words = (*players, "--games", 2, "--nodes", 3000, "--book", book, "-c", 1, "--tb-pieces", 3)
+    done = compete(*words, "--syzygy", folder, "--pgn", pgn)
+    assert done.returncode == 0, done.stderr
+    games = games_of(pgn)
+    assert [game.headers["Result"] for game in games] == ["1-0"] * 2
+    assert {game.headers["Termination"] for game in games} == {"adjudication"}
+    assert "tablebase adjudication" in pgn.read_text()
+    done = compete(*words)
+    assert done.returncode == 1 and "name the folders" in done.stderr
