@@ -14,15 +14,15 @@ import click
 import tomlkit
 
 import spsa
-from spsa.cli.held_run import HeldRun, held_run, interruptible, measurement, play_match, tune
+from spsa.cli.held_run import held_run, interruptible, tune_and_measure
 from spsa.config import load_config
 from spsa.config.settings import Config
 from spsa.db import Store, migrate
-from spsa.db.tables import Iteration, Run
+from spsa.db.tables import Run
 from spsa.errors import InvalidInput, TuningError
 from spsa.files import write_whole
 from spsa.live_display import working
-from spsa.master.start import Prepared, checked_space, prepare
+from spsa.master.start import checked_space, prepare
 from spsa.output import echo
 from spsa.report.html import page
 from spsa.report.parameters import PARAMETERS, parameters
@@ -66,10 +66,9 @@ def demo(seed: int, folder: Path) -> int:
     ):
         prepared = prepare(config, store, checked_space(config))
         with held_run(store, config, prepared.run, terminal(), stopping) as held:
-            match = _tuned_and_measured(held, prepared)
-        if match is None:
-            return 130
-        _show(store, store.run(config.run.name), match, folder, time.monotonic() - began)
+            if not tune_and_measure(held, prepared):
+                return 130
+        _show(store, store.run(config.run.name), folder, time.monotonic() - began)
     return 0
 
 
@@ -121,17 +120,8 @@ def worker_beside(config: Config, folder: Path, slots: int, *options: str) -> It
                 process.wait()
 
 
-def _tuned_and_measured(held: HeldRun, prepared: Prepared) -> Iteration | None:
-    """The match at the end; None when the demo was interrupted."""
-    if tune(held, prepared) is None:
-        return None
-    run = held.store.run(prepared.run.name)
-    match = measurement(held.config, run)
-    held.console.print(f"tuned; now {match.games} games of the tuned values against the start")
-    return play_match(held, run, match)
-
-
-def _show(store: Store, run: Run, match: Iteration, folder: Path, seconds: float) -> None:
+def _show(store: Store, run: Run, folder: Path, seconds: float) -> None:
+    (match,) = store.matches(run.id)
     terminal().print(TextTable(PARAMETERS, parameters(run)))
     with working("writing the report"):
         write_whole(folder / "report.html", page(report(store, run)).encode())

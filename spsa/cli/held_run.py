@@ -217,6 +217,18 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
         return ended
 
 
+def tune_and_measure(held: HeldRun, prepared: Prepared) -> bool:
+    """Move a run until it ends, then play the match of [validation]; False if it was stopped."""
+    ended = tune(held, prepared)
+    if ended is RunStatus.FINISHED and held.config.validation.games:
+        run = held.store.run(prepared.run.name)
+        match = measurement(held.config, run)
+        whom = "the start" if match.asked.against == "start" else match.asked.against
+        held.console.print(f"tuned; now {match.games} games of the tuned values against {whom}")
+        return play_match(held, run, match) is not None
+    return ended is not None
+
+
 def measurement(config: Config, run: Run) -> ValidationMatch:
     """The tuned values against what [validation] says: the start, or another engine."""
     space, wanted = Space.from_json(run.space), config.validation

@@ -6,10 +6,9 @@ import click
 
 from spsa.algorithms.state import MAX_DOUBT
 from spsa.cli.common import Within, with_config
-from spsa.cli.held_run import held_run, interruptible, measurement, play_match, sole_writer, tune
+from spsa.cli.held_run import held_run, interruptible, sole_writer, tune_and_measure
 from spsa.config.settings import Config
 from spsa.db import Store, migrate
-from spsa.lifecycle import RunStatus
 from spsa.live_display import working
 from spsa.master.start import Origin, checked_space, prepare
 from spsa.output import echo
@@ -86,14 +85,9 @@ def run(
             held_run(store, config, prepared.run, console, stopping, longest_wait=inf) as held,
             watching(config, held.master_lease, prepared.run.name, told),
         ):
-            tuned = store.run(prepared.run.name)
-            if not tuned.has_ended:  # as it may have while this master stood by
-                ended = tune(held, prepared)
-                if ended is None:
-                    return 130
-                tuned = store.run(tuned.name)
-                measures = ended is RunStatus.FINISHED and config.validation.games
-                if measures and play_match(held, tuned, measurement(config, tuned)) is None:
-                    return 130
-        terminal().print(rendered(look(store, store.run(tuned.name))))
+            name = prepared.run.name
+            has_ended = store.run(name).has_ended  # as it may have while this master stood by
+            if not has_ended and not tune_and_measure(held, prepared):
+                return 130
+        terminal().print(rendered(look(store, store.run(name))))
     return 0
