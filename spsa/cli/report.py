@@ -10,10 +10,10 @@ from spsa.db.tables import Run
 from spsa.files import write_whole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
-from spsa.report.report import csv_files, report_json
+from spsa.report.report import REPORT, csv_files
 from spsa.report.report import report as look
 from spsa.report.screen import rendered
-from spsa.report.table import terminal
+from spsa.report.table import record, terminal
 
 
 @click.command()
@@ -53,6 +53,6 @@ def report(store: Store, run: Run, html: Path | None, folder: Path | None, as_js
             written.append(folder / name)
     echo(*(f"wrote {path}" for path in written), err=as_json)
     if as_json:
-        echo_json(report_json(found))
+        echo_json(record(REPORT, found))
     elif not written:
         terminal().print(rendered(found.status, found.tables()))

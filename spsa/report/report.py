@@ -27,7 +27,7 @@ from spsa.report.matches import (
 )
 from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, sampled
 from spsa.report.status import STATUS, Status, games_per_iteration
-from spsa.report.table import Column, View, csv_of, plain, record, records, values
+from spsa.report.table import Column, View, csv_of, values
 from spsa.report.workers import (
     MACHINES,
     SHARES,
@@ -157,24 +157,22 @@ def settings_of(run: Run) -> tuple[Leaf, ...]:
     return tuple(leaves(own))
 
 
-def report_json(found: Report) -> Any:
-    """For programs: the status, the history, settings and events."""
-    run = found.run
-    return plain(
-        {
-            "version": __version__,
-            "made_at": found.made_at,
-            "status": record(STATUS, found.status),
-            "settings": run.settings,
-            "game_settings": run.game_settings.to_json(),
-            "space": run.space,
-            "source_sha256": run.source_sha256,
-            "history": record(HISTORY, found.history),
-            "workers": records(WORKERS, found.workers),
-            "machines": records(MACHINES, found.machines),
-            "events": records(EVENTS, found.events),
-        }
-    )
+REPORT = View(
+    "report",
+    (
+        Column("version", "", lambda _: __version__),
+        *values("made_at"),
+        Column("status", of=STATUS),
+        *values("settings", of="run"),
+        Column("game_settings", "", lambda found: found.run.game_settings.to_json()),
+        *values("space", "source_sha256", of="run"),
+        Column("history", of=HISTORY),
+        Column("workers", of=WORKERS),
+        Column("machines", of=MACHINES),
+        Column("events", of=EVENTS),
+    ),
+)
+"""For programs."""
 
 
 def report(store: Store, run: Run) -> Report:

@@ -13,8 +13,9 @@ from spsa.core.scoring import Tally
 from spsa.db.history_queries import WorkerShare
 from spsa.protocol import BatchResult
 from spsa.report.events import AlarmKind
-from spsa.report.report import report, report_json
+from spsa.report.report import REPORT, report
 from spsa.report.run_watch import set_aside
+from spsa.report.table import record
 from spsa.report.workers import (
     cochran_mantel_haenszel,
     compared_machines,
@@ -222,7 +223,7 @@ def test_a_sick_machine_is_an_alarm_of_the_report_and_on_the_pages(sqlite_store)
     assert alarm.subject == "m0" and "of its 140 pairs 0% are even" in alarm.found
     *_, (view, rows) = found.tables()
     assert rows[0].machine == "m0" and view.columns[-1].text(rows[0]) == "results"
-    told = json.loads(json.dumps(report_json(found)))["machines"]
+    told = json.loads(json.dumps(record(REPORT, found)))["machines"]
     assert [one["is_suspect"] for one in told] == [True, False, False, False]
     assert told[0]["pairs_by_points"] == [0, 0, 140] and told[0]["results_chi_square"] > 100
 

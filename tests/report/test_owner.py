@@ -14,8 +14,9 @@ from screen import Screen, console_of
 
 from spsa.report.alarms import look
 from spsa.report.html import page
-from spsa.report.report import csv_files, report, report_json
+from spsa.report.report import REPORT, csv_files, report
 from spsa.report.screen import rendered, screen
+from spsa.report.table import record
 
 HEADINGS = r'<(h1|h2|th scope="col"|figcaption)\b[^>]*>(.*?)</(?:h1|h2|th|figcaption)>'
 GUIDE = Path(__file__).parents[2] / "docs" / "page.md"
@@ -84,7 +85,7 @@ def renderings(staged):
     console = Console(file=StringIO(), width=160)
     console.print(rendered(found.status))
     yield from masked(console.file.getvalue())
-    told = report_json(found)
+    told = record(REPORT, found)
     for part in ("status", "history", "workers", "machines", "events"):
         yield from dict.fromkeys(keys(told[part], part))
     for name, content in csv_files(staged.store, staged.now()).items():
