@@ -3,6 +3,7 @@
 Beside the tuning it is small rounds, one match for each theta, and theta is untouched.
 """
 
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,8 @@ import sqlalchemy as sa
 from builders import TERMS, new_engine, new_worker, play
 from cutting import CutStore
 from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest, Watched, settings
+from stories import Story
+from transcripts import headings
 
 from spsa.builds.artifacts import BuiltEngine
 from spsa.core import Builds
@@ -20,7 +23,7 @@ from spsa.core.params import PlayedValues
 from spsa.core.scoring import Tally
 from spsa.db.master_queries import Sides
 from spsa.db.tables import Compared, Iteration
-from spsa.errors import BuildFailed, NothingToDo, TuningError
+from spsa.errors import BuildFailed
 from spsa.history.doctor import check_run
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.delivery import BinaryDelivery
@@ -28,7 +31,7 @@ from spsa.master.match_engines import MatchDelivery, NamedEngine
 from spsa.master.session import tuning_of
 from spsa.master.validation import BackgroundPlan, ValidationMatch, sprt_of, validate
 from spsa.master.verdict import opponent_of
-from spsa.protocol import Failure
+from spsa.text import plural
 
 pytestmark = pytest.mark.slow_on("postgresql")
 
@@ -55,32 +58,64 @@ def validated(tested, fake_sleep=None, store=None, match=MATCH, delivery=None):
     return validate(store, master_lease, delivery or FixedDelivery(), match, Watched(), fake_sleep)
 
 
-def one_move():
-    """Lets a master act until it would rest for the first time."""
-    return FakeSleep(lambda: None, most=1)
+class Validating(Story):
+    """A run that real masters tune and validate, and what comes between."""
+
+    def tuned(self, sleeps=None, in_flight=2) -> RunStatus | None:
+        """To its end, or until its master has slept so often, while no game is played."""
+        self.tested = RunUnderTest(self.store, in_flight=in_flight, iterations=2)
+        return self.tested.master(self._sleep(sleeps)).run()
+
+    def _sleep(self, most, meanwhile="plays"):
+        def happens():
+            if meanwhile == "fails" and self.claim("machine") != "nothing":
+                self.fail(max(self._claims), "the engine crashed")
+            elif meanwhile == "stops" and matches(self.tested):
+                self.store.stop("tested", "anna", "enough")
+            elif meanwhile == "plays" and most is None:
+                play(self.store)
+
+        return FakeSleep(happens, most)
+
+    def builds(self) -> None:
+        """As a master says that was stopped since."""
+        lease = self.store.acquire_master_lease(self.tested.run.id, "m", 1000)
+        self.store.tick(lease, 1000, Builds(iterations=(3,), seconds=36.0))
+
+    def match(
+        self, margin=60.0, games=12, sprt=None, *, sleeps=None, meanwhile="plays", trouble=None
+    ) -> str:
+        delivery = self.delivery = FixedDelivery(trouble=trouble and BuildFailed(trouble))
+        tuned = self.tested.now().theta
+        asked = Compared(sprt=sprt and tuple(map(float, sprt)))
+        sides = replace(MATCH.sides, plus={"margin": margin})
+        match = replace(MATCH, sides=sides, games=games, asked=asked)
+        row = validated(self.tested, self._sleep(sleeps, meanwhile), match=match, delivery=delivery)
+        made = plural(len(delivery.prepared), "time")
+        if row is None:
+            return f"left, engines made {made}"
+        test = f", accepted {sprt_of(asked, row.tally).accepted}" if sprt else ""
+        told = f"match {row.match_number} is {row.status} after {row.games_played} games{test}"
+        same = "the same" if self.tested.now().theta == tuned else "another"
+        return f"{told}, Elo {row.elo_diff:+.1f}, engines made {made}, theta is {same}"
+
+    def engines(self) -> str:
+        return "cancelled" if self.delivery.cancelled else "still made"
+
+    def building(self) -> Sequence[int]:
+        return self.tested.now().builds.iterations
+
+
+STORY = Validating
+
+
+@pytest.mark.parametrize("heading", headings(__file__))
+def test_matches(heading, story):
+    story(heading)
 
 
 def matches(tested):
     return tested.store.iterations(tested.run.id, purpose=Purpose.VALIDATE)
-
-
-def test_a_match_goes_from_open_to_complete_however_interrupted_and_theta_rests(tested):
-    lease = tested.store.acquire_master_lease(tested.run.id, "m", 1000)
-    tested.store.tick(lease, 1000, Builds(iterations=(3,), seconds=36.0))  # and was stopped
-    before = tested.now()
-    assert validated(tested, one_move()) is None
-    (opened,) = matches(tested)
-    assert opened.status is IterationStatus.PENDING
-    delivery = FixedDelivery()
-    row = validated(tested, delivery=delivery)
-    assert delivery.prepared == []
-    assert (row.id, row.status) == (opened.id, IterationStatus.COMPLETE)
-    assert (row.games_played, row.tally.games) == (12, 12)
-    assert PlayedValues(row.plus_parameters, row.minus_parameters) == MATCH.sides
-    assert row.elo_diff is not None
-    now = tested.now()
-    assert (now.theta, now.applied, now.status) == (before.theta, 2, RunStatus.FINISHED)
-    assert len(matches(tested)) == 1 and now.builds == Builds()
 
 
 @pytest.mark.slow
@@ -96,74 +131,6 @@ def test_cut_off_at_any_call_there_is_one_match_and_it_ends(database_url, store,
             queries.writes, queries.at, queries.cut = 0, at, cut
             assert validated(tested, store=queries).status is IterationStatus.COMPLETE
             assert len(matches(tested)) == before + 1, at
-
-
-@pytest.mark.slow
-def test_a_match_that_cannot_be_played_is_given_up_loudly(tested):
-    worker = tested.store.register_worker(new_worker())
-
-    def fail():
-        if (claim := tested.store.claim(f"try {fake_sleep.count}", worker, 1000)) is not None:
-            tested.store.fail(claim, Failure(reason="the engine crashed"))
-
-    fake_sleep = FakeSleep(fail)
-    with pytest.raises(TuningError, match="cannot be played: the engine crashed"):
-        validated(tested, fake_sleep)
-    assert [row.status for row in matches(tested)] == [IterationStatus.ABANDONED]
-    assert tested.now().status is RunStatus.FINISHED
-    assert [e.kind for e in tested.store.events(tested.run.id)][-1] == "failed"
-    assert validated(tested).status is IterationStatus.COMPLETE
-
-
-def test_no_match_is_opened_of_engines_that_cannot_be_built_or_of_a_paused_run(store):
-    tested = RunUnderTest(store)
-    broken = FixedDelivery(trouble=BuildFailed("expected `;`"))
-    with pytest.raises(BuildFailed):
-        validated(tested, delivery=broken)
-    assert broken.cancelled
-    store.pause(tested.name, "anna", "the machine is needed")
-    delivery = FixedDelivery()
-    with pytest.raises(NothingToDo, match="the machine is needed"):
-        validated(tested, delivery=delivery)
-    assert (matches(tested), delivery.prepared) == ([], [])
-
-
-@pytest.mark.slow
-def test_a_failure_of_the_tune_does_not_cost_the_match(store):
-    """Only the games of the match itself say whether it can be played."""
-    tested = RunUnderTest(store, in_flight=1)
-    tested.master(one_move()).run()
-    assert validated(tested, one_move()) is None
-    worker = store.register_worker(new_worker())
-    for attempt in range(2):
-        store.fail(store.claim(f"try {attempt}", worker, 1000), Failure(reason="no such option"))
-    with pytest.raises(NothingToDo, match="paused"):
-        validated(tested)
-    assert [row.status for row in matches(tested)] == [IterationStatus.PENDING]
-    store.resume(tested.name, "anna")
-    assert validated(tested).status is IterationStatus.COMPLETE
-
-
-def test_a_match_that_is_miscounted_is_not_completed(tested, sql):
-    assert validated(tested, one_move()) is None
-    play(tested.store)
-    (row,) = matches(tested)
-    sql("UPDATE spsa_iteration SET void_games = 3 WHERE id = :id", id=row.id)
-    words = "run tested cannot go on: iteration 3 has 12 games .* 3 void ones, and its batches have"
-    with pytest.raises(TuningError, match=words):
-        validated(tested)
-    assert matches(tested)[0].status is IterationStatus.IN_PROGRESS
-
-
-def test_a_match_whose_run_is_stopped_says_so(store):
-    tested = RunUnderTest(store)
-
-    def stop():
-        if tested.now().status is RunStatus.RUNNING and matches(tested):
-            store.stop(tested.name, "anna", "enough")
-
-    with pytest.raises(TuningError, match="abandoned after 0 of 12 games; run tested is stopped"):
-        validated(tested, FakeSleep(stop))
 
 
 TEST = replace(MATCH, games=4000, asked=Compared(sprt=(50.0, 150.0)))
@@ -187,21 +154,6 @@ def test_a_sequential_test_goes_on_when_it_was_interrupted_and_ends_when_it_is_d
     assert row.tally.games < 400
     again = validated(tested, match=TEST)
     assert again.match_number > row.match_number, "a decided test is not asked again"
-
-
-def test_a_test_stops_at_its_limit_undecided_and_goes_on_with_another_limit(tested):
-    row = validated(tested, match=replace(TEST, games=8))
-    assert (row.games_played, sprt_of(TEST.compared, row.tally).accepted) == (8, None)
-    more = validated(tested, match=replace(TEST, games=16))
-    assert (more.match_number, more.games_played) == (row.match_number, 16)
-
-
-def test_a_match_of_other_values_beside_a_left_one_is_played_too(tested):
-    assert validated(tested, one_move()) is None
-    other = replace(MATCH, sides=PlayedValues({"margin": 70.0}, {"margin": 50.0}))
-    row = validated(tested, match=other)
-    assert row.plus_parameters == other.sides.plus
-    assert {one.status for one in tested.store.matches(tested.run.id)} == {IterationStatus.COMPLETE}
 
 
 SIDES = PlayedValues({}, {"margin": 50, "ratio": 0.3, "still": 50})
