@@ -6,7 +6,7 @@ and p; J is the number of filters, Q that of hypotheses about a parameter, n tha
 
 from dataclasses import dataclass
 from math import log
-from typing import NamedTuple
+from typing import Self
 
 import numpy as np
 
@@ -15,38 +15,24 @@ from spsa.algorithms.state import Carry
 
 OUTLIER = 3.0  # deviations from the prediction, beyond which a result does not count
 
-_ELO = 10.0 ** np.arange(-0.5, 2.75, 0.5)  # H: Elo lost one step away in every parameter
-_FAR_ELO = _ELO[_ELO > 9.0]  # of a start that is far away
+_GRID = 10.0 ** np.arange(-0.5, 2.75, 0.5)  # H: Elo lost one step away in every parameter
+_FAR_ELO = _GRID[_GRID > 9.0]  # of a start that is far away
 _MEDIAN_ELO, _SPREAD = 7.0, 1.5  # log-normal prior of H
 _FORGETTING = (0.0, 0.4, 0.9)  # lambda
 _NEAR, _FAR = 1.0, 3.0  # s_1 of the paper, in steps; 0 where the start is the best
 _NEAR_SHARE, _FAR_SHARE, _SETTLED_SHARE = 0.68, 0.17, 0.15  # prior probabilities
 
-
-class Hypotheses(NamedTuple):
-    """Shape (J, 1) each."""
-
-    elo: Vector
-    forgetting: Vector
-    deviation: Vector
-    log_prior: Vector
-
-
-def _hypotheses() -> Hypotheses:
-    rows = [
-        *((elo, lam, _NEAR, _NEAR_SHARE / len(_FORGETTING)) for elo in _ELO for lam in _FORGETTING),
-        *((elo, 0.0, _FAR, _FAR_SHARE) for elo in _FAR_ELO),
-        *((elo, 0.0, 0.0, _SETTLED_SHARE) for elo in _ELO),
-    ]
-    elo, forgetting, deviation, share = np.array(rows).T[..., None]
-    log_prior = np.log(share) - 0.5 * (np.log(elo / _MEDIAN_ELO) / _SPREAD) ** 2
-    return Hypotheses(elo, forgetting, deviation, log_prior)
-
-
-HYPOTHESES = _hypotheses()
+_HYPOTHESES = (
+    *((elo, lam, _NEAR, _NEAR_SHARE / len(_FORGETTING)) for elo in _GRID for lam in _FORGETTING),
+    *((elo, 0.0, _FAR, _FAR_SHARE) for elo in _FAR_ELO),
+    *((elo, 0.0, 0.0, _SETTLED_SHARE) for elo in _GRID),
+)
+ELO, FORGETTING, DEVIATION, _SHARE = np.array(_HYPOTHESES).T[..., None]
+"""H_j, lambda_j and s_j of the filters, shape (J, 1) each."""
+_LOG_PRIOR = np.log(_SHARE) - 0.5 * (np.log(ELO / _MEDIAN_ELO) / _SPREAD) ** 2
 _TINY = np.finfo(np.float64).tiny
-_NEAR_ONES = len(_ELO) * len(_FORGETTING)
-_SETTLED_ONES = len(HYPOTHESES.elo) - len(_ELO)
+_NEAR_ONES = len(_GRID) * len(_FORGETTING)
+_SETTLED_ONES = len(ELO) - len(_GRID)
 _KINDS = (slice(_NEAR_ONES), slice(_NEAR_ONES, _SETTLED_ONES), slice(_SETTLED_ONES, None))
 
 
@@ -69,6 +55,24 @@ class Bank:
     last: Vector
     own: "OwnCurvatures"
 
+    @classmethod
+    def untold(cls, start: Vector, theta: Vector) -> Self:
+        """The bank before any game."""
+        mean = np.repeat(start[..., None, :], len(ELO), axis=-2)
+        none = np.zeros((*start.shape[:-1], 1))
+        return cls(
+            mean=mean,
+            variance=np.broadcast_to(DEVIATION**2, mean.shape),
+            surprise=np.zeros((*mean.shape[:-1], 1)),
+            evidence=np.zeros((*mean.shape[:-1], 1)),
+            theta=theta,
+            squares=none,
+            pairs=none,
+            results=none,
+            last=none,
+            own=OwnCurvatures.untold(start),
+        )
+
     @property
     def trust(self) -> Vector:
         """beta, shape (1,)."""
@@ -90,7 +94,7 @@ class Bank:
     def weight(self) -> Vector:
         """The probabilities of the hypotheses, p_j; shape (J, 1)."""
         phi = self.misfit
-        fit = HYPOTHESES.log_prior / np.sqrt(phi) - 0.25 / phi * self.surprise
+        fit: Vector = _LOG_PRIOR / np.sqrt(phi) - 0.25 / phi * self.surprise
         weight = np.empty_like(fit)
         between = self._between()
         for i, kind in enumerate(_KINDS):
@@ -100,12 +104,12 @@ class Bank:
     @property
     def likely(self) -> Vector:
         """The probabilities of the hypotheses by the evidence alone, shape (J, 1)."""
-        return _softmax(HYPOTHESES.log_prior + self.evidence)
+        return _softmax(_LOG_PRIOR + self.evidence)
 
     @property
     def steepness(self) -> Vector:
         """H_i, what the games say that a step of each parameter costs, times n; shape (n,)."""
-        common = (self.likely * np.log(HYPOTHESES.elo)).sum(axis=-2)
+        common = (self.likely * np.log(ELO)).sum(axis=-2)
         steepness: Vector = np.exp(common + self.trust * (self.own.log_elo - common))
         return steepness
 
@@ -122,7 +126,7 @@ class Bank:
 
     def _between(self) -> Vector:
         """p(s), shape (3, 1)."""
-        log = HYPOTHESES.log_prior + self.evidence
+        log = _LOG_PRIOR + self.evidence
         likely = np.exp(log - log.max(axis=-2, keepdims=True))
         sums = [likely[..., kind, :].sum(axis=-2, keepdims=True) for kind in _KINDS]
         return _normalised(np.concatenate(sums, axis=-2))
@@ -130,7 +134,7 @@ class Bank:
     @property
     def best(self) -> Vector:
         """The point of most expected Elo, shape (n,); exact where all filters agree."""
-        steep = self.weight() * HYPOTHESES.elo
+        steep = self.weight() * ELO
         elo = steep.sum(axis=-2)
         common = _weighted_mean(steep / elo[..., None, :], self.mean)
         settled, at_start = self.mean[..., -1, :], self._between()[..., -1, :]
@@ -145,46 +149,29 @@ class Bank:
         away = path - path[..., :1, :]
         apart = self.mean - path[..., :1, :]
         nearer = 2.0 * apart @ np.swapaxes(away, -1, -2) - along(away, away)[..., None, :, 0]
-        gained: Vector = (self.likely * HYPOTHESES.elo * nearer).sum(axis=-2) / max(
-            1, path.shape[-1]
-        )
+        gained: Vector = (self.likely * ELO * nearer).sum(axis=-2) / max(1, path.shape[-1])
         return gained
 
 
 _TRUSTED, _MOST = 750.0, 0.85  # pairs a parameter, after which beta is half the most
 _SHOWN = 2.5  # how many times a step looks too large or too small, before anybody is told
 _HALF_DECADE = 0.5
-_OWN_ELO = 10.0 ** np.arange(-1.0, 3.75, _HALF_DECADE)  # H_q
+_HALF_DECADES = 10.0 ** np.arange(-1.0, 3.75, _HALF_DECADE)  # H_q
 _COMMON_ELO = 10.0 ** np.arange(-1.0, 3.25, _HALF_DECADE)  # H_c, about which those H_q lie
 _TO_GAIN = (2.0, 14.4)  # G, Elo
 _OWN_SPREAD, _OWN_FORGETTING = 1.4, 0.6  # of ln(H_q / H_c); lambda
 
 
-class OwnHypotheses(NamedTuple):
-    """Those about a parameter, `elo` and `variance`, (Q, 1), and about all, `log_prior`, (C, 1).
-
-    `share`, (C, Q), is the probability of the former under each of the latter.
-    """
-
-    elo: Vector
-    variance: Vector
-    share: Vector
-    log_prior: Vector
-
-
-def _own_hypotheses() -> OwnHypotheses:
-    alike = len(_TO_GAIN)
-    share = np.exp(-((np.log(_OWN_ELO / _COMMON_ELO[:, None]) / _OWN_SPREAD) ** 2) / 2)
-    log_prior = -0.5 * (np.log(_COMMON_ELO / _MEDIAN_ELO) / _SPREAD) ** 2
-    return OwnHypotheses(
-        np.tile(_OWN_ELO, alike)[:, None],
-        np.concatenate([gain / _OWN_ELO for gain in _TO_GAIN])[:, None],
-        np.kron(np.eye(alike), share / share.sum(axis=-1, keepdims=True)).astype(np.float64),
-        np.tile(log_prior, alike)[:, None],
-    )
-
-
-OWN = _own_hypotheses()
+_ALIKE = len(_TO_GAIN)
+_OWN_ELO = np.tile(_HALF_DECADES, _ALIKE)[:, None]
+_OWN_VARIANCE = np.concatenate([gain / _HALF_DECADES for gain in _TO_GAIN])[:, None]
+"""H_q and G / H_q of the hypotheses about a parameter, shape (Q, 1) each."""
+_APART = np.log(_HALF_DECADES / _COMMON_ELO[:, None]) / _OWN_SPREAD
+_LIKELY = np.exp(-(_APART**2) / 2)
+_OWN_SHARE = np.kron(np.eye(_ALIKE), _LIKELY / _LIKELY.sum(axis=-1, keepdims=True))
+"""r(q | c), shape (C, Q)."""
+_COMMON_PRIOR = np.tile(-0.5 * (np.log(_COMMON_ELO / _MEDIAN_ELO) / _SPREAD) ** 2, _ALIKE)[:, None]
+"""ln q_c, shape (C, 1)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,33 +182,39 @@ class OwnCurvatures:
     variance: Vector
     evidence: Vector
 
+    @classmethod
+    def untold(cls, start: Vector) -> Self:
+        """The bank before any game."""
+        mean = np.repeat(start[..., None, :], len(_OWN_ELO), axis=-2)
+        return cls(mean, np.broadcast_to(_OWN_VARIANCE, mean.shape), np.zeros(mean.shape))
+
     @property
     def weight(self) -> Vector:
         """The probabilities of the hypotheses about each parameter, shape (Q, n)."""
         half = self.evidence / 2
         likely = np.exp(half - half.max(axis=-2, keepdims=True))
-        shared = np.maximum(np.einsum("cq,...qi->...ci", OWN.share, likely), _TINY)
-        common = _softmax(OWN.log_prior + total(np.log(shared)))
-        prior = np.einsum("...c,cq->...q", common[..., 0], OWN.share)
+        shared = np.maximum(np.einsum("cq,...qi->...ci", _OWN_SHARE, likely), _TINY)
+        common = _softmax(_COMMON_PRIOR + total(np.log(shared)))
+        prior = np.einsum("...c,cq->...q", common[..., 0], _OWN_SHARE)
         return _normalised(prior[..., None] * likely)
 
     @property
     def best(self) -> tuple[Vector, Vector]:
         """The values of most expected Elo, and the mean of H_q; shape (n,) each."""
-        steep = self.weight * OWN.elo
+        steep = self.weight * _OWN_ELO
         elo = steep.sum(axis=-2)
         return _weighted_mean(steep / elo[..., None, :], self.mean), elo
 
     @property
     def log_elo(self) -> Vector:
         """The mean of ln H_q, shape (n,)."""
-        mean: Vector = (self.weight * np.log(OWN.elo)).sum(axis=-2)
+        mean: Vector = (self.weight * np.log(_OWN_ELO)).sum(axis=-2)
         return mean
 
     def after(self, outcome: Outcome, noise: Vector) -> "OwnCurvatures":
         """The bank after a result; `noise` is B tau^2, shape (1,)."""
         played = (outcome.pairs * outcome.difference)[..., None, :]
-        steep = played * (OWN.elo * (log(10) / (200 * played.shape[-1])))
+        steep = played * (_OWN_ELO * (log(10) / (200 * played.shape[-1])))
         part = steep * (self.mean - outcome.centre[..., None, :])
         reach = steep * self.variance
         spread = steep * reach
@@ -243,13 +236,13 @@ class OwnCurvatures:
     def carried(self, carry: Carry) -> "OwnCurvatures":
         """The bank in another space; in other steps, a curvature has another number."""
         shift = np.rint(2.0 * np.log10(carry.scale) / _HALF_DECADE).astype(np.intp)
-        some = len(_OWN_ELO)
+        some = len(_HALF_DECADES)
         rows = np.clip(np.arange(some)[:, None] + shift, 0, some - 1)
         rows = np.concatenate([rows + i * some for i in range(len(_TO_GAIN))])
         known = np.where(carry.source >= 0, self.evidence[..., carry.source], 0.0)
         arrays = (
             carry.positions(self.mean),
-            carry.variances(self.variance, OWN.variance),
+            carry.variances(self.variance, _OWN_VARIANCE),
             carry.evidence(known),
         )
         column = np.arange(rows.shape[-1])

@@ -86,10 +86,9 @@ from functools import cached_property
 from math import log
 
 import numpy as np
-import numpy.typing as npt
 
 from spsa.algorithms.balanced_signs import balanced_signs
-from spsa.algorithms.filter_bank import HYPOTHESES, OUTLIER, OWN, Bank, OwnCurvatures
+from spsa.algorithms.filter_bank import DEVIATION, ELO, FORGETTING, OUTLIER, Bank
 from spsa.algorithms.rule import Belief, Outcome, Perturbation, Rule, State, Vector, along
 from spsa.algorithms.state import Carry
 
@@ -97,6 +96,7 @@ _NARROWEST, _WIDEST = 0.6, 1.75  # c_i, in steps
 _WIDE_FOR, _NARROWING = 1500.0, 0.05  # pairs after which the widest falls, and its exponent
 _KNOWN = 14_000.0  # h_i K B, Elo times pairs, from which on c_i is at most 1 step
 _LONGEST = 1.0  # steps by which one result moves a parameter
+_SUMS = ("surprise", "evidence", "squares", "pairs", "results")
 MAX_MISFIT = 2.0  # phi above which what the filters are sure of is not to be relied on
 
 
@@ -107,28 +107,11 @@ class Mixture(Rule):
     @cached_property
     def per_step(self) -> Vector:
         """A_j / (2 x), which is 1 / sigma_j^2: h_j ln 10 / 200; shape (J, 1)."""
-        curvature: Vector = HYPOTHESES.elo / self.problem.start.shape[-1]
+        curvature: Vector = ELO / self.problem.start.shape[-1]
         return curvature * (log(10) / 200)
 
     def start(self) -> Bank:
-        start = self.problem.start[..., None, :]
-        shape = (*start.shape[:-2], len(HYPOTHESES.elo), start.shape[-1])
-        own = (*start.shape[:-2], len(OWN.elo), start.shape[-1])
-        none = np.zeros((*shape[:-2], 1))
-        return Bank(
-            mean=np.broadcast_to(start, shape),
-            variance=np.broadcast_to(HYPOTHESES.deviation**2, shape),
-            surprise=np.zeros((*shape[:-1], 1)),
-            evidence=np.zeros((*shape[:-1], 1)),
-            theta=self.problem.inside(self.problem.start),
-            squares=none,
-            pairs=none,
-            results=none,
-            last=none,
-            own=OwnCurvatures(
-                np.broadcast_to(start, own), np.broadcast_to(OWN.variance, own), np.zeros(own)
-            ),
-        )
+        return Bank.untold(self.problem.start, self.problem.inside(self.problem.start))
 
     def theta(self, state: State) -> Vector:
         return self.problem.inside(state.theta)
@@ -165,7 +148,7 @@ class Mixture(Rule):
         innovation = result - predicted
         learned = Bank(
             mean=bank.mean + reach * (steep * innovation / certain),
-            variance=bank.variance - reach**2 * (steep**2 * (1 - HYPOTHESES.forgetting) / certain),
+            variance=bank.variance - reach**2 * (steep**2 * (1 - FORGETTING) / certain),
             surprise=bank.surprise + innovation**2 / noise,
             evidence=bank.evidence - (innovation**2 / certain + np.log(certain / noise)) / 2,
             theta=bank.theta,
@@ -175,12 +158,9 @@ class Mixture(Rule):
             last=np.where(outcome.pairs > 0.0, outcome.k, bank.last),
             own=bank.own.after(outcome, noise[..., 0]),
         )
-        return self._moved(learned, outcome.pairs > 0.0)
-
-    def _moved(self, bank: Bank, played: npt.NDArray[np.bool_]) -> Bank:
-        """Theta follows the best point by at most `_LONGEST`, if there were games."""
-        way = np.where(played, np.clip(bank.best - bank.theta, -_LONGEST, _LONGEST), 0.0)
-        return replace(bank, theta=self.problem.inside(bank.theta + way))
+        way = np.clip(learned.best - bank.theta, -_LONGEST, _LONGEST)
+        theta = bank.theta + np.where(outcome.pairs > 0.0, way, 0.0)
+        return replace(learned, theta=self.problem.inside(theta))
 
     def carried(self, state: State, carry: Carry) -> Bank:
         """The filters in another space; doubt changes their weights, but does not move the best.
@@ -189,22 +169,19 @@ class Mixture(Rule):
         The distances s_j are from there, so the evidence about those from the old start is gone.
         """
         prior = self.start()
-        bank = Bank(
+        bank = replace(
+            prior,
             mean=carry.positions(state.mean),
             variance=carry.variances(state.variance, prior.variance),
-            surprise=carry.evidence(state.surprise),
-            evidence=carry.evidence(state.evidence),
             theta=self.problem.inside(carry.positions(state.theta)),
-            squares=carry.evidence(state.squares),
-            pairs=carry.evidence(state.pairs),
-            results=carry.evidence(state.results),
             last=state.last,
             own=state.own.carried(carry),
+            **{name: carry.evidence(getattr(state, name)) for name in _SUMS},
         )
         if carry.doubt == 1.0:
             return bank
         # under the power prior the means of the filters come closer, too
-        moving = HYPOTHESES.deviation > 0.0
+        moving = DEVIATION > 0.0
         known = replace(carry, doubt=1.0).variances(state.variance, prior.variance)
         best = carry.positions(state.best)[..., None, :]
         less = bank.variance / (np.where(moving, known, 1.0) * carry.doubt**2)

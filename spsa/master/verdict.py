@@ -14,7 +14,7 @@ from math import floor, log, sqrt
 
 import numpy as np
 
-from spsa.algorithms.filter_bank import HYPOTHESES, Bank
+from spsa.algorithms.filter_bank import FORGETTING, Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.algorithms.rule import total
 from spsa.core.json_values import as_written
@@ -70,7 +70,7 @@ class Filters:
         """
         bank, each = self.bank, pairs / _PARTS
         squared = (2.0 * self.mixture.widths(bank) * self.mixture.per_step) ** 2
-        kept = 1.0 - HYPOTHESES.forgetting
+        kept = 1.0 - FORGETTING
         variance = bank.variance
         for _ in range(_PARTS):
             known = bank.tau2 + self.mixture.problem.pairs * total(squared * variance)
