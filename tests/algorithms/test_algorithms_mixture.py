@@ -179,13 +179,15 @@ def test_one_result_moves_no_parameter_by_more_than_a_step():
 
 def test_an_outlier_counts_as_three_deviations():
     """A machine that loses all games of one side moves theta no more than a mediocre day."""
-    of = rule(problem(np.zeros(4)))
-    calm = told(of, *(played(np.zeros(4), np.full(4, 2.0), EVEN) for _ in range(200)))
-    moved = [
-        np.abs(of.theta(of.tell(calm, played(np.zeros(4), np.full(4, 2.0), lost)))).max()
-        for lost in ((400.0, 0, 0, 0, 0), (4000.0, 0, 0, 0, 0))
-    ]
-    assert moved[1] < 3 * moved[0]
+    of, two = rule(problem(np.zeros(4))), np.full(4, 2.0)
+    calm = told(of, *(played(np.zeros(4), two, EVEN) for _ in range(200)))
+    for bank, enough in ((lambda state: state, 200), (lambda state: state.own, 160)):
+        much, same, less = (
+            bank(of.tell(calm, played(np.zeros(4), two, (lost, 0, 400 - lost, 0, 0)))).mean
+            for lost in (400, enough, 20)
+        )
+        assert much == pytest.approx(same)
+        assert np.abs(same - less).max() > 0.01
 
 
 def widths(state, pairs):
