@@ -299,7 +299,7 @@ def kept(pair: int) -> tuple[KeptVoid, ...]:
 
 def _value(word: str) -> Any:
     """A number, a flag, or several words with a comma behind each of them."""
-    if re.fullmatch(r"-?\d+", word):
+    if re.fullmatch(r"-?\d{1,19}", word):
         return int(word)
     if re.fullmatch(r"-?\d+\.\d*", word):
         return float(word)
