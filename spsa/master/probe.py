@@ -5,10 +5,9 @@ plus and minus find what the start finds, and clamped if a bound finds no more t
 A group is moved by a step as a whole first: if that changes nothing, all its parameters are dead.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from itertools import islice, product
 from statistics import fmean, median
 from typing import NamedTuple
@@ -39,13 +38,13 @@ _CAP = 100  # centipawns: a greater difference says no more than that the game i
 _FARTHEST = 4.0  # times longer or shorter is a proposed step: the effect is not linear
 
 
-class Point(StrEnum):
-    """Where a parameter is tried, with all others at the start."""
-
-    PLUS = "plus"
-    MINUS = "minus"
-    MIN = "min"
-    MAX = "max"
+POINTS: Mapping[str, Callable[[Parameter], Number]] = {
+    "plus": lambda parameter: parameter.value + parameter.step,
+    "minus": lambda parameter: parameter.value - parameter.step,
+    "min": lambda parameter: parameter.minimum,
+    "max": lambda parameter: parameter.maximum,
+}
+"""Where a parameter is tried, with all others at the start."""
 
 
 class Search(NamedTuple):
@@ -72,7 +71,7 @@ class Probed:
 
     parameter: Parameter
     start: Tried
-    tried: Mapping[Point, Tried]
+    tried: Mapping[str, Tried]
 
     @property
     def moves_changed(self) -> float:
@@ -95,7 +94,7 @@ class Probed:
             return (*failed, "dead: in no position does a step change anything")
         if self.moves_changed > _NEARLY_ALL:
             failed.append("a step changes nearly every move: an index or a size?")
-        bounds = ((Point.MIN, Point.MINUS), (Point.MAX, Point.PLUS))
+        bounds = (("min", "minus"), ("max", "plus"))
         return (*failed, *(said for pair in bounds for said in self._clamped(*pair)))
 
     @property
@@ -110,7 +109,7 @@ class Probed:
 
     @property
     def _sides(self) -> list[Tried]:
-        both = (self.tried.get(Point.PLUS), self.tried.get(Point.MINUS))
+        both = (self.tried.get("plus"), self.tried.get("minus"))
         return [one for one in both if one is not None and not one.failure]
 
     @property
@@ -119,7 +118,7 @@ class Probed:
         starts = self.start.searches
         return [pair for one in self._sides for pair in zip(one.searches, starts, strict=True)]
 
-    def _clamped(self, bound: Point, step: Point) -> Iterator[str]:
+    def _clamped(self, bound: str, step: str) -> Iterator[str]:
         outer, inner = self.tried.get(bound), self.tried.get(step)
         if outer is None or inner is None or outer.failure or inner.failure:
             return
@@ -164,9 +163,9 @@ class Prober:
 
     def probed(self, parameter: Parameter, start: Tried, *, bounds: bool) -> Probed:
         """Try one parameter at plus and minus, and at its bounds."""
-        tried = self._tried(parameter, Point.PLUS, Point.MINUS)
+        tried = self._tried(parameter, "plus", "minus")
         if bounds:
-            tried |= self._tried(parameter, Point.MAX, Point.MIN)
+            tried |= self._tried(parameter, "max", "min")
         return Probed(parameter=parameter, start=start, tried=tried)
 
     def group_if_dead(self, group: Sequence[Parameter], start: Tried) -> list[Probed]:
@@ -176,13 +175,14 @@ class Prober:
             if (found := self._searched(0, self._built(values).plus)) == start:
                 moved = (replace(found, value=values[p.name]) for p in group)
                 both = zip(group, moved, strict=True)
-                return [Probed(parameter=p, start=start, tried={Point.PLUS: x}) for p, x in both]
+                return [Probed(parameter=p, start=start, tried={"plus": x}) for p, x in both]
         return []
 
-    def _tried(self, parameter: Parameter, *points: Point) -> dict[Point, Tried]:
+    def _tried(self, parameter: Parameter, *points: str) -> dict[str, Tried]:
         """Try two points that are built together; where one of them fails, each by itself."""
-        values = [self._values(parameter, point) for point in points]
-        numbers = [own[parameter.name] for own in values]
+        name = parameter.name
+        values = [self._moved({name: POINTS[point](parameter)}) for point in points]
+        numbers = [own[name] for own in values]
         try:
             built = self._built(*values)
             found = map(self._searched, numbers, (built.plus, built.minus))
@@ -233,15 +233,6 @@ class Prober:
         command = [side.engine.path, *self.settings.engine_arguments]
         return command, {**self.settings.common_options, **side.options_here}
 
-    def _values(self, parameter: Parameter, point: Point) -> Values:
-        value = {
-            Point.PLUS: parameter.value + parameter.step,
-            Point.MINUS: parameter.value - parameter.step,
-            Point.MIN: parameter.minimum,
-            Point.MAX: parameter.maximum,
-        }[point]
-        return self._moved({parameter.name: value})
-
     def _moved(self, values: Values) -> Values:
         """The start with other values of some parameters, within bounds and constraints."""
         start = self.space.rounded(self.space.start())
@@ -250,8 +241,8 @@ class Prober:
 
 def _stepped(parameter: Parameter) -> Number:
     """A step up, or down where the bound is nearer than a step."""
-    up = parameter.value + parameter.step
-    return up if up <= parameter.maximum else parameter.value - parameter.step
+    up = POINTS["plus"](parameter)
+    return up if up <= parameter.maximum else POINTS["minus"](parameter)
 
 
 def _quicker(limit: Limit) -> Limit:

@@ -11,7 +11,7 @@ from spsa.builds.smoke import limit_of_depth, limit_of_nodes
 from spsa.core.params import Space
 from spsa.db.master_queries import Side, Sides
 from spsa.errors import BuildFailed
-from spsa.master.probe import Point, Probed, Prober, Search, Tried, _quicker
+from spsa.master.probe import Probed, Prober, Search, Tried, _quicker
 
 ENGINE = (FIXTURES / "probe/engine.sh").read_text()
 FEN = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
@@ -39,9 +39,9 @@ def test_the_side_that_can_be_built_is_searched(tmp_path):
     start, reproducible = prober.start()
     assert reproducible
     found = prober.probed(margin, start, bounds=False)
-    assert found.tried[Point.PLUS].failure == "margin overflows"
-    assert (found.tried[Point.MINUS].failure, found.tried[Point.MINUS].value) == ("", 42)
-    assert found.tried[Point.MINUS].searches == start.searches != ()
+    assert found.tried["plus"].failure == "margin overflows"
+    assert (found.tried["minus"].failure, found.tried["minus"].value) == ("", 42)
+    assert found.tried["minus"].searches == start.searches != ()
     asked = (tmp_path / "engine.log").read_text().split("\n")
     assert {"go nodes 1000", "go nodes 5000"} <= {*asked}, "a game is quicker than a search"
     assert found.fails and found.is_dead
@@ -52,7 +52,7 @@ def test_a_group_goes_down_where_a_step_up_leads_out_of_its_bounds(tmp_path):
     near = parameter("margin", value=48, maximum=50)
     prober = Prober(Space((near,)), Picky(tmp_path), TERMS, [FEN], 100)
     (dead,) = prober.group_if_dead([near], prober.start()[0])
-    assert dead.tried[Point.PLUS].value == 40
+    assert dead.tried["plus"].value == 40
 
 
 def test_a_step_that_changes_nearly_every_move_is_an_index_or_a_size():
@@ -65,7 +65,7 @@ def test_a_step_that_changes_nearly_every_move_is_an_index_or_a_size():
         "": tried("e2e4", "e2e4", *("d2d4" for _ in range(18))),
     }
     for said, side in others.items():
-        probed = Probed(parameter=parameter("margin"), start=start, tried={Point.PLUS: side})
+        probed = Probed(parameter=parameter("margin"), start=start, tried={"plus": side})
         assert said in "".join(probed.findings) and bool(said) == bool(probed.findings)
 
 
@@ -77,14 +77,14 @@ def test_what_both_steps_change_is_measured_and_a_bound_like_its_step_is_told():
     start = tried(50, ("e2e4", 0), ("d2d4", 10))
     plus, minus = tried(58, ("e2e4", 40), ("c2c4", 110)), tried(42, ("e2e4", 0), ("d2d4", None))
     least, most = replace(minus, value=0), replace(plus, value=58)
-    sides = {Point.PLUS: plus, Point.MINUS: minus, Point.MIN: least, Point.MAX: most}
+    sides = {"plus": plus, "minus": minus, "min": least, "max": most}
     probed = Probed(parameter=parameter("margin"), start=start, tried=sides)
     assert (probed.moves_changed, probed.score_change) == (1 / 4, (40 + 100 + 0) / 3)
     assert probed.findings == ("clamped: min = 0 finds what 42 finds",)
     assert not probed.is_dead and not probed.fails
-    same = replace(probed, tried={Point.PLUS: replace(start, value=58)})
+    same = replace(probed, tried={"plus": replace(start, value=58)})
     assert same.is_dead and (same.moves_changed, same.score_change) == (0.0, 0.0)
-    assert not replace(same, tried={Point.PLUS: replace(start, bench=7)}).is_dead
+    assert not replace(same, tried={"plus": replace(start, bench=7)}).is_dead
     assert not replace(same, tried={}).is_dead and replace(same, tried={}).findings == ()
 
 
