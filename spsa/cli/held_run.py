@@ -21,7 +21,6 @@ from rich.console import Console
 from spsa.config.document import refused
 from spsa.config.projection import project_theta
 from spsa.config.settings import Config
-from spsa.core import Builds
 from spsa.core.game_settings import GameSettings, MinusSettings
 from spsa.core.params import PlayedValues, Space
 from spsa.db import Store
@@ -34,7 +33,7 @@ from spsa.master.loop import Master
 from spsa.master.match_engines import MatchDelivery, NamedEngine, foreign_engine
 from spsa.master.session import MASTER_LEASE_SECONDS, RunSettings, settings_from
 from spsa.master.start import Prepared, reopened
-from spsa.master.validation import BackgroundPlan, ValidationMatch, validate
+from spsa.master.validation import BackgroundPlan, Validation, ValidationMatch
 from spsa.output import echo
 from spsa.report.events import LEFT_ADVICE
 from spsa.report.screen import Progress
@@ -211,7 +210,6 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
             project=project,
             stopping=held.stopping,
             background=background,
-            usual_build=(prepared.run.builds or Builds()).usual,
         ).run()
         project(store.run(name))
         return ended
@@ -261,7 +259,7 @@ def match_of(
     measure nothing of it, so its settings are marked as foreign.
     """
     if run.tunes:
-        settings = RunSettings.from_json(run.settings, run.game_settings)
+        settings = RunSettings.of(run)
     else:
         settings = replace(settings_from(config), game_settings=run.game_settings)
     played, foreign = settings_of_match(config, run), minus is not None and plus is None
@@ -295,9 +293,15 @@ def play_match(held: HeldRun, run: Run, match: ValidationMatch) -> Iteration | N
     delivery = plus.delivery
     if match.minus is not None:
         delivery = MatchDelivery(plus=delivery, minus=match.minus)
-    usual = (run.builds or Builds()).usual
     with Progress(held.console, held.store, run) as shown:
-        row = validate(held.store, held.master_lease, delivery, match, shown, held.stopping, usual)
+        row = Validation(
+            store=held.store,
+            master_lease=held.master_lease,
+            delivery=delivery,
+            watcher=shown,
+            stopping=held.stopping,
+            match=match,
+        ).run()
     if row is None:
         echo(f"the validation is not complete: {LEFT_ADVICE.format(run.name)}", err=True)
     return row

@@ -94,7 +94,7 @@ class Stop:
     """Stop: the run has ended."""
 
 
-Decision = Upkeep | StartBuild | GiveUpBuild | OpenIteration | Apply | Finish | Idle | Stop
+Decision = StartBuild | GiveUpBuild | OpenIteration | Apply | Finish | Idle | Stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,9 +180,7 @@ def _end_of(view: RunView, row: Iteration) -> CloseRound | GiveUpRound | None:
 
 
 def next_decision(view: RunView, pacing: Pacing, in_build: BuildProgress | None = None) -> Decision:
-    """What the run's master does next."""
-    if (needed := upkeep(view)) is not None:
-        return needed
+    """What the master of a run that needs no upkeep does next."""
     run, in_build = view.run, in_build or BuildProgress()
     if run.has_ended:
         return Stop()

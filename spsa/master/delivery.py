@@ -1,7 +1,4 @@
-"""How values get into engines: by rewriting and building a source, or over UCI into one binary.
-
-`BuildThreads` does it beside the master, which goes on meanwhile.
-"""
+"""How values get into engines: by rewriting and building a source, or over UCI into one binary."""
 
 import logging
 import time
@@ -33,25 +30,83 @@ _SAME = ("sha256", "build_key", "target", "size", "bench")
 """What a binary and its row both have."""
 
 
+ASSUMED_SECONDS = 30.0
+"""The assumed time of a build before the first one has been measured."""
+
+_MEASURED = 8
+
+
 @dataclass(kw_only=True)
 class Delivery(ABC):
-    """Makes the two engines of an iteration, for `at_once` threads at a time.
+    """Makes the two engines of each iteration, `at_once` at a time, beside the master.
+
+    A context manager: its end cancels the builds that are not finished.
 
     `source_sha256` is the hash of the source that engines are built from, None if none are built;
-    Workers have to provide the words of `require`, and load binaries and files from the database if
-    `keep_bytes`. A kind of `refused` has engines that answer `bench` otherwise than the others.
+    `usual` is what builds of the run took before, in seconds. Workers have to provide the words of
+    `require`, and load binaries and files from the database if `keep_bytes`. A kind of `refused`
+    has engines that answer `bench` otherwise than the others.
     """
 
     require: tuple[str, ...] = ()
     keep_bytes: bool = False
     at_once: int = 1
     source_sha256: str | None = None
+    usual: float | None = None
     refused: dict[str, str] = field(init=False, default_factory=dict)
+    _threads: ThreadPoolExecutor = field(init=False)
+    _begun: dict[int, float] = field(init=False, default_factory=dict)
+    _last: deque[float] = field(init=False, default_factory=lambda: deque(maxlen=_MEASURED))
+
+    def __enter__(self) -> Self:
+        self._threads = ThreadPoolExecutor(self.at_once, "build")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cancel()
+        self._threads.shutdown(cancel_futures=True)
 
     @property
     def has_builder(self) -> bool:
         """Whether any machine can build them now."""
         return True
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that the slowest of the last few builds took."""
+        if (slowest := self._slowest) is not None:
+            return slowest
+        return 0.0 if self.source_sha256 is None else ASSUMED_SECONDS
+
+    @property
+    def _slowest(self) -> float | None:
+        usual = [] if self.usual is None or len(self._last) == _MEASURED else [self.usual]
+        return max([*usual, *self._last], default=None)
+
+    def builds(self) -> Builds:
+        """What is being built."""
+        if self.source_sha256 is None:
+            return Builds()
+        begun = dict(self._begun)
+        return Builds(
+            iterations=tuple(sorted(begun)),
+            seconds=round(time.monotonic() - min(begun.values()), 1) if begun else 0.0,
+            usual=self._slowest,
+            has_builder=self.has_builder,
+        )
+
+    def start(self, played: PlayedValues, k: int = 0) -> Future[Sides]:
+        """Start to build two engines with these values, for iteration k or for a match."""
+        return self._threads.submit(self._prepared, k, played)
+
+    def _prepared(self, k: int, played: PlayedValues) -> Sides:
+        began = self._begun[k] = time.monotonic()
+        try:
+            sides = self.prepare(played.plus, played.minus)
+        finally:
+            del self._begun[k]
+        self._last.append(time.monotonic() - began)
+        return sides
 
     def prepare(self, plus: Values, minus: Values) -> Sides:
         """Build and publish two engines with these values, which may take minutes.
@@ -185,66 +240,3 @@ class OpenedDelivery(Delivery):
 
     def by_kind(self, plus: Values, minus: Values) -> Mapping[Kind, Sides]:
         return {(): self.sides}
-
-
-ASSUMED_SECONDS = 30.0
-"""The assumed time of a build before the first one has been measured."""
-
-_MEASURED = 8
-
-
-class BuildThreads:
-    """Runs as many builds at a time as the delivery allows.
-
-    A context manager: its end cancels the builds that are not finished.
-    """
-
-    def __init__(self, delivery: Delivery, usual: float | None = None) -> None:
-        """`usual` is what builds of this run took before, in seconds."""
-        self._delivery = delivery
-        self._threads = ThreadPoolExecutor(delivery.at_once, "build")
-        self._assumed = 0.0 if delivery.source_sha256 is None else ASSUMED_SECONDS
-        self._seconds = deque([] if usual is None else [usual], maxlen=_MEASURED)
-        self._begun: dict[int, float] = {}
-
-    @property
-    def builders(self) -> int:
-        """How many iterations are built at a time."""
-        return self._delivery.at_once
-
-    @property
-    def seconds(self) -> float:
-        """The seconds that the slowest of the last few builds took."""
-        return max(self._seconds, default=self._assumed)
-
-    def builds(self) -> Builds | None:
-        """What is being built; None where nothing ever is."""
-        if self._delivery.source_sha256 is None:
-            return None
-        begun = dict(self._begun)
-        return Builds(
-            iterations=tuple(sorted(begun)),
-            seconds=round(time.monotonic() - min(begun.values()), 1) if begun else 0.0,
-            usual=max(self._seconds, default=None),
-            has_builder=self._delivery.has_builder,
-        )
-
-    def start(self, played: PlayedValues, k: int = 0) -> Future[Sides]:
-        """Start to build two engines with these values, for iteration k or for a match."""
-        return self._threads.submit(self._prepared, k, played)
-
-    def _prepared(self, k: int, played: PlayedValues) -> Sides:
-        began = self._begun[k] = time.monotonic()
-        try:
-            sides = self._delivery.prepare(played.plus, played.minus)
-        finally:
-            del self._begun[k]
-        self._seconds.append(time.monotonic() - began)
-        return sides
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._delivery.cancel()
-        self._threads.shutdown(cancel_futures=True)

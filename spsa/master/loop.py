@@ -5,7 +5,6 @@ rows only, and every action is one transaction. What follows from an action (log
 params.toml, deleting binaries) happens when the next view shows that it was done.
 """
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, wait
@@ -15,9 +14,8 @@ from typing import TypeVar
 
 from spsa.algorithms.tuning import Proposal, Tuning
 from spsa.core import Update
-from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Sides
-from spsa.db.run_view import MasterLease, RunView
+from spsa.db.run_view import RunView
 from spsa.db.tables import Iteration, Run
 from spsa.errors import BuildFailed, TuningError
 from spsa.history.replay import games_of
@@ -25,7 +23,6 @@ from spsa.lifecycle import RunStatus
 from spsa.master.decide import (
     Apply,
     BuildProgress,
-    Decision,
     Finish,
     GiveUpBuild,
     Idle,
@@ -34,16 +31,7 @@ from spsa.master.decide import (
     Stop,
     next_decision,
 )
-from spsa.master.delivery import BuildThreads, Delivery
-from spsa.master.session import (
-    TICK_SECONDS,
-    MasterSession,
-    Pacer,
-    RunSettings,
-    Watcher,
-    log,
-    master_of,
-)
+from spsa.master.session import MasterSession, Pacer, RunSettings, log, master_of
 from spsa.master.validation import Background, BackgroundPlan
 from spsa.text import FAILURE_LENGTH, printable
 
@@ -68,27 +56,19 @@ class QueuedBuild:
         return is_next and self.purges == run.purges and self.opened_on <= run.applied
 
 
-@dataclass(slots=True)
-class Master:
-    """Moves one run until it ends or `stopping` is set.
+@dataclass(slots=True, kw_only=True)
+class Master(MasterSession[RunStatus]):
+    """Moves one run until it ends; `run` returns its status then.
 
     `project` writes theta to params.toml. It is called at the start and after every commit that
-    moved theta. `usual_build` is what builds of the run took before, in seconds.
+    moved theta. Raises BuildFailed where an iteration's engines cannot be built; the run is paused
+    with the reason.
     """
 
-    store: Store
-    master_lease: MasterLease
     tuning: Tuning
     settings: RunSettings
-    delivery: Delivery
-    watcher: Watcher
     project: Callable[[Run], None]
-    stopping: threading.Event
     background: BackgroundPlan | None = None
-    tick: float = TICK_SECONDS
-    usual_build: float | None = None
-    _session: MasterSession = field(init=False)
-    _build_threads: BuildThreads = field(init=False)
     _pacer: Pacer = field(init=False)
     _background: Background = field(init=False)
     _builds: deque[QueuedBuild] = field(init=False, default_factory=deque)
@@ -97,42 +77,18 @@ class Master:
     _projected: tuple[int, int] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self._session = MasterSession(self.store, self.master_lease, self.stopping, self.tick)
-        self._build_threads = BuildThreads(self.delivery, self.usual_build)
-        self._pacer = Pacer(self.settings, self._build_threads)
-        self._background = Background(self.background, self._build_threads)
+        self._pacer = Pacer(self.settings, self.delivery)
+        self._background = Background(self.background, self.delivery)
 
-    def run(self) -> RunStatus | None:
-        """Move the run until it has ended; returns its status, or None when stopped before that.
-
-        Raises:
-            BuildFailed: an iteration's engines cannot be built; the run is paused with the reason.
-            MasterLeaseLost: another master holds the run now.
-        """
-        with self._build_threads:
-            while not self.stopping.is_set():
-                with self._session.surviving_outages():
-                    view = self._view()
-                    decision = next_decision(view, self._pacer.pacing(view), self._progress())
-                    if isinstance(decision, Stop):
-                        return view.run.status
-                    if not self._act(view, decision):
-                        self._wait(view.run)
-        return None
-
-    def _view(self) -> RunView:
-        view = self._session.view(self._build_threads.builds())
+    def look(self, view: RunView) -> None:
         run = view.run
         if (run.applied, run.purges) != self._projected:
             self._follow_up(run)
         self._background.prepare(self.store, run)
         self._drop_outdated(view)
-        self.watcher.saw(view)
-        return view
 
-    def _act(self, view: RunView, decision: Decision) -> bool:
-        """Carry out a decision; whether another one may follow at once."""
-        match decision:
+    def advance(self, view: RunView) -> RunStatus | None:
+        match next_decision(view, self._pacer.pacing(view), self._progress()):
             case StartBuild(k):
                 self._start_build(view.run, k)
             case GiveUpBuild(reason):
@@ -146,11 +102,11 @@ class Master:
                 self._apply(view.run, iteration)
             case Finish():
                 self.store.finish(self.master_lease)
-            case Idle() | Stop():
-                return False
-            case _:
-                self._session.carry_out(view, decision)
-        return True
+            case Idle():
+                self._wait(view.run)
+            case Stop():
+                return view.run.status
+        return None
 
     def _drop_outdated(self, view: RunView) -> None:
         """Remove builds whose iteration is open, and those that the run no longer fits."""
@@ -176,7 +132,7 @@ class Master:
 
     def _start_build(self, run: Run, k: int) -> None:
         proposal = self.tuning.propose(run.state, run.theta, k)
-        sides = self._build_threads.start(proposal.played, k)
+        sides = self.delivery.start(proposal.played, k)
         self._builds.append(QueuedBuild(proposal, run.applied, run.purges, sides))
 
     def _open(self, view: RunView) -> None:

@@ -59,7 +59,8 @@ class MatchDelivery(Delivery):
     minus: NamedEngine
 
     def __post_init__(self) -> None:
-        self.source_sha256, self.at_once = self.plus.source_sha256, self.plus.at_once
+        plus = self.plus
+        self.source_sha256, self.at_once, self.usual = plus.source_sha256, plus.at_once, plus.usual
         self.require = (*self.plus.require, *self.minus.delivery.require)
 
     @property

@@ -6,16 +6,17 @@ does not.
 
 import logging
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final, Literal, Protocol, Self
+from typing import Any, Final, Generic, Literal, Protocol, Self, TypeVar
 
 from spsa.algorithms import settings_faults
 from spsa.algorithms.tuning import Proposal, Tuning, tuning
 from spsa.builds.git import SourceCommit
 from spsa.config.settings import Config
-from spsa.core import Builds, Update
+from spsa.core import Update
 from spsa.core.game_settings import GameSettings
 from spsa.core.json_values import as_written, from_json, to_json
 from spsa.core.params import Space
@@ -25,8 +26,8 @@ from spsa.db import Store
 from spsa.db.run_view import MasterLease, RunView
 from spsa.db.tables import Iteration, Run
 from spsa.errors import DatabaseUnreachable, IllegalTransition, UnusableState
-from spsa.master.decide import CloseRound, GiveUpRound, Pacing, Pause, SetAside, Upkeep
-from spsa.master.delivery import BuildThreads
+from spsa.master.decide import CloseRound, GiveUpRound, Pacing, Pause, SetAside, Upkeep, upkeep
+from spsa.master.delivery import Delivery
 from spsa.master.delivery_setup import delivery_settings
 from spsa.planning.games_needed import GamesNeeded, cut, evenly, in_flight_after, in_flight_limit
 from spsa.planning.plan_inputs import USUAL_PLIES, mean_game_seconds
@@ -62,10 +63,22 @@ class RunSettings:
         return {name: to_json(getattr(self, name)) for name in own}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], game_settings: GameSettings) -> Self:
-        """The settings that `to_json` gave; UnusableState if the JSON is anything else."""
+    def of(cls, run: Run) -> Self:
+        """The settings of a run; UnusableState if its row has anything else."""
         with as_written("a column `settings`"):
-            return from_json(cls, {**data, "game_settings": game_settings})
+            return from_json(cls, {**run.settings, "game_settings": run.game_settings})
+
+    def tuning(self, space: Space, algorithm: str, seed: int) -> Tuning:
+        """The rule of this name, from its start."""
+        return tuning(
+            space,
+            algorithm,
+            self.rule,
+            iterations=self.planned_iterations,
+            pairs=self.games_per_iteration // 2,
+            seed=seed,
+            weights=self.game_settings.weights,
+        )
 
 
 def differences(
@@ -82,12 +95,12 @@ def differences(
             yield f"{within}{name}: the run has {own}, the files say {new}"
 
 
-def settings_from(config: Config, planned_iterations: int | None = None) -> RunSettings:
-    """The settings of a new run; `planned_iterations` are those of the files unless given."""
+def settings_from(config: Config) -> RunSettings:
+    """The settings of a new run."""
     games = config.games
     return RunSettings(
         rule=dict(config.spsa.settings),
-        planned_iterations=planned_iterations or config.spsa.max_iterations,
+        planned_iterations=config.spsa.max_iterations,
         delivery=delivery_settings(config),
         game_settings=config.game_settings,
         games_per_iteration=games.games_per_iteration,
@@ -103,19 +116,11 @@ def tuning_of(run: Run) -> Tuning:
     Raises:
         UnusableState: this program has no such rule, or the rule has no such settings.
     """
-    settings = RunSettings.from_json(run.settings, run.game_settings)
+    settings = RunSettings.of(run)
     if faults := settings_faults(run.algorithm, settings.rule):
         found = "; ".join(f"{key}: {found}, {remedy}" for key, found, remedy in faults)
         raise UnusableState(f"another version of this program started run {run.name}: {found}")
-    started = tuning(
-        Space.from_json(run.space),
-        run.algorithm,
-        settings.rule,
-        iterations=settings.planned_iterations,
-        pairs=settings.games_per_iteration // 2,
-        seed=run.seed,
-        weights=run.game_settings.weights,
-    )
+    started = settings.tuning(Space.from_json(run.space), run.algorithm, run.seed)
     if run.start_state is None:
         return started
     return replace(started, begun=(run.start_theta, run.start_state))
@@ -141,24 +146,48 @@ def master_of(run: Run) -> str:
     return f"master of {run.name}"
 
 
-@dataclass(slots=True)
-class MasterSession:
-    """One master of one run until `stopping` is set; it views the run every `tick` seconds."""
+T = TypeVar("T")
+
+
+@dataclass(slots=True, kw_only=True)
+class MasterSession(ABC, Generic[T]):
+    """One master of one run, which it views every `tick` seconds until `stopping` is set."""
 
     store: Store
     master_lease: MasterLease
+    delivery: Delivery
+    watcher: Watcher
     stopping: threading.Event
     tick: float = TICK_SECONDS
 
-    def view(self, builds: Builds | None = None) -> RunView:
-        """Renew the master lease, tell what is being built, and view the run.
+    def run(self) -> T | None:
+        """Act until the end, and return what came of it; None when stopped before that.
 
         Raises:
             MasterLeaseLost: another master holds the run now.
         """
-        return self.store.tick(self.master_lease, MASTER_LEASE_SECONDS, builds)
+        with self.delivery:
+            while not self.stopping.is_set():
+                with self._surviving_outages():
+                    builds = self.delivery.builds()
+                    view = self.store.tick(self.master_lease, MASTER_LEASE_SECONDS, builds)
+                    self.look(view)
+                    self.watcher.saw(view)
+                    if (needed := upkeep(view)) is not None:
+                        self._carry_out(view, needed)
+                    elif (end := self.advance(view)) is not None:
+                        return end
+        return None
 
-    def carry_out(self, view: RunView, needed: Upkeep) -> None:
+    @abstractmethod
+    def look(self, view: RunView) -> None:
+        """Follow the run, before anything is decided."""
+
+    @abstractmethod
+    def advance(self, view: RunView) -> T | None:
+        """Do what is next, or wait; what came of it all at the end, else None."""
+
+    def _carry_out(self, view: RunView, needed: Upkeep) -> None:
         """Do what the run needs."""
         store, master_lease = self.store, self.master_lease
         match needed:
@@ -181,7 +210,7 @@ class MasterSession:
             log.warning("machine %s is set aside for %s: %s", one.machine, which, one.reason)
 
     @contextmanager
-    def surviving_outages(self) -> Iterator[None]:
+    def _surviving_outages(self) -> Iterator[None]:
         """Survive an unreachable database, and a decision on a run that has changed.
 
         The outcome is unknown then; the next view of the run shows it.
@@ -205,11 +234,11 @@ class Pacer:
     """The pacing of a run: a fixed number in flight, or as many as the fleet needs."""
 
     settings: RunSettings
-    build_threads: BuildThreads
+    delivery: Delivery
 
     def pacing(self, view: RunView) -> Pacing:
         """The pacing for this view of the run."""
-        settings, builds = self.settings, self.build_threads
+        settings, delivery = self.settings, self.delivery
         if settings.iterations_in_flight != AUTO:
             return Pacing(in_flight=settings.iterations_in_flight)
         most = in_flight_limit(settings.planned_iterations)
@@ -220,13 +249,13 @@ class Pacer:
             game_seconds=view.game_seconds or usual or _ASSUMED_SECONDS,
             games=settings.games_per_iteration,
             batch_games=settings.batch_size,
-            build_seconds=builds.seconds,
+            build_seconds=delivery.seconds,
         )
         return Pacing(
             in_flight=min(most, in_flight_after(view.run.applied)),
             wanted=games_needed.wanted,
             games=settings.games_per_iteration,
-            builders=builds.builders,
+            builders=delivery.at_once,
         )
 
     def batches(self, view: RunView) -> tuple[int, ...]:

@@ -6,11 +6,11 @@ its copy.
 """
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spsa.algorithms.tuning import Tuning, tuning
+from spsa.algorithms.tuning import Tuning
 from spsa.builds.smoke import NAME_AN_ENGINE, declared_options
 from spsa.config import missing_files, readable_params, unwritten_games
 from spsa.config.document import read_document
@@ -215,15 +215,8 @@ def new_row(
 
 def new_tuning(config: Config, space: Space, seed: int | None = None) -> Tuning:
     """The tuning of a new run; without a seed here and in the files, one is drawn."""
-    return tuning(
-        space,
-        config.spsa.algorithm,
-        config.spsa.settings,
-        iterations=config.spsa.max_iterations,
-        pairs=config.games.pairs,
-        seed=next(s for s in (seed, config.run.seed, secrets.randbits(31)) if s is not None),
-        weights=config.game_settings.weights,
-    )
+    drawn = next(s for s in (seed, config.run.seed, secrets.randbits(31)) if s is not None)
+    return settings_from(config).tuning(space, config.spsa.algorithm, drawn)
 
 
 def _begun(
@@ -270,42 +263,33 @@ def reopened(config: Config, store: Store, run: Run, file_space: Space | None = 
     with as_written("a column `theta` or `start_theta`"):
         for theta in (run.theta, run.start_theta):
             space.steps(theta)
-    settings = RunSettings.from_json(run.settings, run.game_settings)
-    notes: tuple[str, ...] = ()
-    if file_space is not None:
-        notes = tuple(_edited(config, run, settings, space.fixed(), file_space.fixed()))
+    settings = RunSettings.of(run)
+    edited = () if file_space is None else _edited(config, run, space, file_space)
     delivery, more = delivery_of(config, space, settings.delivery, run, store, settings.source)
-    notes += more
-    rules = tuning_of(run)
-    return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
+    return Prepared(
+        run=run, tuning=tuning_of(run), settings=settings, delivery=delivery, notes=(*edited, *more)
+    )
 
 
-def _edited(
-    config: Config,
-    run: Run,
-    settings: RunSettings,
-    space: Mapping[str, Any],
-    file_space: Mapping[str, Any],
-) -> Iterator[str]:
+_CHANGEABLE = ("max_iterations", "priority", "share")
+
+
+def _edited(config: Config, run: Run, space: Space, file_space: Space) -> Iterator[str]:
     """How the files differ from the run."""
-    wanted = settings_from(config, settings.planned_iterations)
-    wanted = replace(wanted, origin=settings.origin, source=settings.source)
-    changeable = ("max_iterations", "priority", "share")
-    row = {"algorithm": run.algorithm, **{name: getattr(run, name) for name in changeable}}
-    spsa, own = config.spsa, {"priority": config.run.priority, "share": config.run.share}
-    files = {"algorithm": spsa.algorithm, "max_iterations": spsa.max_iterations, **own}
-    here, there = _flat(settings, row), _flat(wanted, files)
-    found = [f"params.toml: {text}" for text in differences(space, file_space)]
-    found += [f"config.toml: {text}" for text in differences(here, there)]
+    files = new_row(config, settings_from(config), new_tuning(config, file_space), run.name)
+    found = [f"params.toml: {text}" for text in differences(space.fixed(), file_space.fixed())]
+    found += [f"config.toml: {text}" for text in differences(_told(run), _told(files))]
     yield from found
     if found:
         yield (
             "the run keeps its own settings; `spsa-master run --run NAME` starts another, "
-            f"`spsa-master set` changes {', '.join(changeable)}"
+            f"`spsa-master set` changes {', '.join(_CHANGEABLE)}"
         )
 
 
-def _flat(settings: RunSettings, others: Mapping[str, Any]) -> dict[str, Any]:
-    controls = " and ".join(map(str, settings.game_settings.time_controls)) or None
-    games = {**settings.game_settings.to_json(), "time_controls": controls}
-    return {**settings.to_json(), **games, **others}
+def _told(run: Run) -> dict[str, Any]:
+    """What config.toml says of a run."""
+    controls = " and ".join(map(str, run.game_settings.time_controls)) or None
+    row = {name: getattr(run, name) for name in ("algorithm", *_CHANGEABLE)}
+    told = {**run.settings, **run.game_settings.to_json(), **row, "time_controls": controls}
+    return {name: told[name] for name in told.keys() - {"planned_iterations", "origin", "source"}}

@@ -10,27 +10,24 @@ match, each opened in the transaction that opens an iteration, so that workers p
 and no machine has to wait for them. A round is left out while its engines are being built.
 """
 
-import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import floor
 
-from spsa.core import Builds
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Sprt, Tally, sprt
 from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Sides
-from spsa.db.run_view import MasterLease, RunView
+from spsa.db.run_view import RunView
 from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import NothingToDo, TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.master.decide import upkeep
-from spsa.master.delivery import BuildThreads, Delivery
+from spsa.master.delivery import Delivery
 from spsa.master.match_engines import NamedEngine
-from spsa.master.session import TICK_SECONDS, MasterSession, RunSettings, Watcher, log
+from spsa.master.session import MasterSession, RunSettings, log
 from spsa.planning.games_needed import evenly
 from spsa.text import plural
 
@@ -106,18 +103,11 @@ def sprt_of(compared: Compared, tally: Tally) -> Sprt | None:
     return sprt(tally, *compared.sprt)
 
 
-def validate(
-    store: Store,
-    master_lease: MasterLease,
-    delivery: Delivery,
-    match: ValidationMatch,
-    watcher: Watcher,
-    stopping: threading.Event,
-    usual_build: float | None = None,
-) -> Iteration | None:
-    """Play the match, or go on with the same one that was left; its sums when it is complete.
+@dataclass(slots=True, kw_only=True)
+class Validation(MasterSession[Iteration]):
+    """Plays the match, or goes on with the same one that was left; `run` returns its sums.
 
-    Returns None if stopped before the end: the games played so far count, and the next call
+    It returns None if stopped before the end: the games played so far count, and the next one
     continues the match.
 
     Raises:
@@ -126,39 +116,19 @@ def validate(
         TuningError: a batch cannot be played, the validation was abandoned, or an iteration has
             other counts than its batches.
     """
-    session = MasterSession(store, master_lease, stopping)
-    with BuildThreads(delivery, usual_build) as build_threads:
-        return _Validation(session, build_threads, match, watcher).play()
 
-
-@dataclass(slots=True)
-class _Validation:
-    session: MasterSession
-    build_threads: BuildThreads
     match: ValidationMatch
-    watcher: Watcher
-    number: int | None = None  # of the match, once its first round is open
-    building: Future[Sides] | None = None
-    _seen_open: set[int] = field(default_factory=set)  # the numbers of rounds
+    _number: int | None = field(
+        init=False, default=None
+    )  # of the match, if its first round is open
+    _building: Future[Sides] | None = field(init=False, default=None)
+    _seen_open: set[int] = field(init=False, default_factory=set)  # the numbers of rounds
 
-    def play(self) -> Iteration | None:
-        while not self.session.stopping.is_set():
-            with self.session.surviving_outages():
-                view = self.session.view(self.build_threads.builds() or Builds())
-                self.watcher.saw(view)
-                if self.number is None:  # before its round is closed
-                    self.number = self._begun(view)
-                if (needed := upkeep(view)) is not None:
-                    self.session.carry_out(view, needed)
-                elif self._advance(view):
-                    matches = self.session.store.matches(view.run.id)
-                    return next(one for one in matches if one.match_number == self.number)
-                else:
-                    self.session.stopping.wait(self.session.tick)
-        return None
+    def look(self, view: RunView) -> None:
+        if self._number is None:  # before its round is closed
+            self._number = self._begun(view)
 
-    def _advance(self, view: RunView) -> bool:
-        """Do what is next; whether the match has ended."""
+    def advance(self, view: RunView) -> Iteration | None:
         if view.miscounted is not None:
             raise TuningError(f"run {view.run.name} cannot go on: {view.miscounted}")
         rounds, gone = self._rounds(view.run)
@@ -168,19 +138,21 @@ class _Validation:
         if complete and self.match.is_decided(complete):
             for one in left:
                 self._abandon(one)
-            return True
+            matches = self.store.matches(view.run.id)
+            return next(one for one in matches if one.match_number == self._number)
         self._refuse_what_cannot_go_on(view, rounds, gone)
         games = self.match.next_games(rounds, view.active_slots)
         if games and len(left) < _ROUNDS_OPEN:
             self._open(view.run, games)
-        return False
+        self.stopping.wait(self.tick)
+        return None
 
     def _begun(self, view: RunView) -> int | None:
         """The number of the same match, if a round of it is open or its test is not decided."""
         open_ones = [it for it in view.open if self.match.is_of(it)]
         if open_ones:
             return open_ones[0].match_number
-        for one in reversed(self.session.store.matches(view.run.id)):
+        for one in reversed(self.store.matches(view.run.id)):
             if self.match.is_of(one):
                 test = sprt_of(self.match.compared, one.tally)
                 return one.match_number if test and test.accepted is None else None
@@ -188,8 +160,8 @@ class _Validation:
 
     def _rounds(self, run: Run) -> tuple[list[Iteration], list[Iteration]]:
         """The rounds that count or will, and those that another process has abandoned."""
-        store = self.session.store
-        rounds = store.iterations(run.id, match=self.number) if self.number else []
+        store = self.store
+        rounds = store.iterations(run.id, match=self._number) if self._number else []
         kept = [one for one in rounds if one.status is not IterationStatus.ABANDONED]
         self._seen_open |= {one.iteration_number for one in kept}
         seen = [one for one in rounds if one.iteration_number in self._seen_open]
@@ -218,16 +190,16 @@ class _Validation:
             )
 
     def _abandon(self, one: Iteration) -> None:
-        self.session.store.abandon_validation(self.session.master_lease, one.id)
+        self.store.abandon_validation(self.master_lease, one.id)
 
     def _open(self, run: Run, games: int) -> None:
-        if self.building is None:
-            self.building = self.build_threads.start(self.match.sides)
-        wait([self.building], timeout=TICK_SECONDS)
-        if self.building.done():
-            new = self.match.new_round(run, self.building.result(), games, self.number)
-            opened = self.session.store.open_iteration(self.session.master_lease, new)
-            self.number = self.number or opened
+        if self._building is None:
+            self._building = self.delivery.start(self.match.sides)
+        wait([self._building], timeout=self.tick)
+        if self._building.done():
+            new = self.match.new_round(run, self._building.result(), games, self._number)
+            opened = self.store.open_iteration(self.master_lease, new)
+            self._number = self._number or opened
             self._seen_open.add(opened)
 
 
@@ -254,7 +226,7 @@ class Background:
     """The background validations of one master; without a plan it plays none."""
 
     plan: BackgroundPlan | None
-    build_threads: BuildThreads
+    delivery: Delivery
     _k: int = 0  # the result whose theta is measured now
     _match: ValidationMatch | None = None
     _building: Future[Sides] | None = None
@@ -271,7 +243,7 @@ class Background:
         theta = Space.from_json(run.space).playable(store.theta_path(run.id, [k])[0].theta)
         asked = replace(match.asked, theta=str(k), background=True)
         self._match = replace(match, sides=replace(match.sides, plus=theta), asked=asked, k=k)
-        self._k, self._building = k, self.build_threads.start(self._match.sides)
+        self._k, self._building = k, self.delivery.start(self._match.sides)
 
     def round_beside(self, run: Run, k: int) -> NewIteration | None:
         """The round that is opened together with iteration k, if there is one."""

@@ -129,8 +129,9 @@ def test_a_run_that_cannot_go_on_is_paused_before_anything_else():
     played = [iteration(1, games=10)]
     for obstacle in (STUCK, MISCOUNTED):
         seen = view(0, played, most=1, obstacles=[obstacle])
-        assert next_decision(seen, Pacing(in_flight=1), BUILT) == Pause(obstacle.reason)
+        assert upkeep(seen) == Pause(obstacle.reason)
     paused = view(0, played, most=1, obstacles=[MISCOUNTED], **PAUSED)
+    assert upkeep(paused) is None
     assert next_decision(paused, Pacing(in_flight=1)) == Idle(), "nor is its result applied"
     over = view(0, [], obstacles=[MISCOUNTED, STUCK], status=RunStatus.FINISHED)
     assert upkeep(over) == Pause(STUCK.reason), "of a validation"

@@ -19,7 +19,7 @@ from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
 from spsa.master import loop
 from spsa.master.decide import Pacing
-from spsa.master.delivery import ASSUMED_SECONDS, BuildThreads
+from spsa.master.delivery import ASSUMED_SECONDS
 from spsa.master.session import AUTO, Pacer
 from spsa.planning.games_needed import GamesNeeded
 from spsa.planning.plan_inputs import USUAL_PLIES, mean_game_seconds
@@ -184,8 +184,8 @@ def test_people_see_what_is_being_built_and_how_long_it_takes(store):
             assert tested.watched.views < views + 5, "a master waits between two views"
             return super().prepare(plus, minus)
 
-    delivery = Slow(source_sha256="0" * 64)
-    tested.master(FakeSleep(lambda: play(store)), delivery=delivery, usual_build=70.0).run()
+    delivery = Slow(source_sha256="0" * 64, usual=70.0)
+    tested.master(FakeSleep(lambda: play(store)), delivery=delivery).run()
     assert re.fullmatch(r"  building the next iteration, [0-9.]+s of about 1m 10s", seen[0])
     assert seen[1].startswith("  building the next iteration, ")
     kept = tested.now().builds
@@ -221,16 +221,8 @@ def test_a_run_that_follows_its_fleet_goes_to_its_end_and_can_be_computed_again(
     assert broken(sql) == []
 
 
-class Bench(BuildThreads):
-    """Its builds have lasted so many seconds."""
-
-    def __init__(self, seconds):
-        super().__init__(FixedDelivery())
-        self._seconds.append(seconds)
-
-
 def pacer(build_seconds=30.0, **over):
-    return Pacer(long_run(**over), Bench(build_seconds))
+    return Pacer(long_run(**over), FixedDelivery(usual=build_seconds))
 
 
 def seen(**over):
@@ -259,9 +251,9 @@ def test_more_slots_want_more_games_and_longer_builds_too_and_threads_fewer():
     fewer, more = seen(active_slots=16), seen(active_slots=64)
     assert for_four.pacing(more).wanted == for_one.pacing(fewer).wanted
     assert for_four.batches(more) == for_one.batches(fewer)
-    unproved = BuildThreads(FixedDelivery(source_sha256="0" * 64))
+    unproved = FixedDelivery(source_sha256="0" * 64)
     assert unproved.seconds == ASSUMED_SECONDS, "before the first build"
-    assert BuildThreads(FixedDelivery()).seconds == 0.0
+    assert FixedDelivery().seconds == 0.0
 
 
 @pytest.mark.parametrize(
@@ -276,7 +268,7 @@ def test_the_games_that_are_wanted_are_those_of_the_machines_that_are_seen(over,
     asked = pacer(7.0, games_per_iteration=40, batch_size=10)
     sizes = {"games": 40, "batch_games": 10, "build_seconds": 7.0}
     wanted = GamesNeeded(slots=slots, game_seconds=seconds, **sizes).wanted
-    builders = asked.build_threads.builders
+    builders = asked.delivery.at_once
     found = asked.pacing(seen(**over))
     assert found == Pacing(in_flight=1, wanted=wanted, games=40, builders=builders)
 

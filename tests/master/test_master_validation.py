@@ -29,7 +29,7 @@ from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.delivery import BinaryDelivery
 from spsa.master.match_engines import MatchDelivery, NamedEngine
 from spsa.master.session import tuning_of
-from spsa.master.validation import BackgroundPlan, ValidationMatch, sprt_of, validate
+from spsa.master.validation import BackgroundPlan, Validation, ValidationMatch, sprt_of
 from spsa.master.verdict import opponent_of
 from spsa.text import plural
 
@@ -53,9 +53,14 @@ def tested(store):
 
 def validated(tested, fake_sleep=None, store=None, match=MATCH, delivery=None):
     store = store or tested.store
-    master_lease = tested.store.acquire_master_lease(tested.run.id, "m", 1000)
-    fake_sleep = fake_sleep or FakeSleep(lambda: play(tested.store))
-    return validate(store, master_lease, delivery or FixedDelivery(), match, Watched(), fake_sleep)
+    return Validation(
+        store=store,
+        master_lease=tested.store.acquire_master_lease(tested.run.id, "m", 1000),
+        delivery=delivery or FixedDelivery(),
+        watcher=Watched(),
+        stopping=fake_sleep or FakeSleep(lambda: play(tested.store)),
+        match=match,
+    ).run()
 
 
 class Validating(Story):
@@ -240,11 +245,6 @@ def test_engines_that_cannot_be_built_cost_only_the_measurement(store):
 
 
 class WithFiles(FixedDelivery):
-    require = ()
-
-    def by_kind(self, plus, minus):
-        return {(): self.prepare(plus, minus)}
-
     def prepare(self, plus, minus):
         sides, file = super().prepare(plus, minus), {"EvalFile": new_engine("net")}
         both = (replace(side, files=file) for side in (sides.plus, sides.minus))

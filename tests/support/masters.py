@@ -13,6 +13,7 @@ from builders import TERMS, new_engine, parameter, run_settings, tunable_run
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Space
 from spsa.db.master_queries import Side, Sides
+from spsa.master.delivery import Delivery
 from spsa.master.loop import Master
 from spsa.master.session import Auto, RunSettings, tuning_of
 
@@ -34,17 +35,17 @@ def settings(in_flight: int | Auto, iterations: int, **over) -> RunSettings:
     return run_settings(iterations, **over)
 
 
-@dataclass
-class FixedDelivery:
+@dataclass(kw_only=True)
+class FixedDelivery(Delivery):
     """Names two engines by their values at once; `trouble` is raised instead if it is set."""
 
     trouble: Exception | None = None
     prepared: list = field(default_factory=list)
     discarded: list = field(default_factory=list)
     cancelled: bool = False
-    source_sha256: str | None = None
-    at_once: int = 1
-    has_builder: bool = True
+
+    def by_kind(self, plus, minus):
+        return {(): self.prepare(plus, minus)}
 
     def prepare(self, plus, minus) -> Sides:
         self.prepared.append((plus, minus))
