@@ -33,7 +33,7 @@ from spsa.master.loop import Master
 from spsa.master.match_engines import MatchDelivery, NamedEngine, foreign_engine
 from spsa.master.session import MASTER_LEASE_SECONDS, RunSettings, settings_from
 from spsa.master.start import Prepared, reopened
-from spsa.master.validation import BackgroundPlan, Validation, ValidationMatch
+from spsa.master.validation import Background, Validation, ValidationMatch
 from spsa.output import echo
 from spsa.report.events import LEFT_ADVICE
 from spsa.report.screen import Progress
@@ -194,7 +194,7 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
     background, delivery = None, prepared.delivery
     if (wanted := held.config.validation).every:
         match = measurement(held.config, prepared.run)
-        background = BackgroundPlan(every=wanted.every, share=wanted.share, match=match)
+        background = Background(every=wanted.every, share=wanted.share, match=match)
         if match.minus is not None:
             delivery = MatchDelivery(plus=delivery, minus=match.minus)
 

@@ -32,7 +32,7 @@ from spsa.master.decide import (
     next_decision,
 )
 from spsa.master.session import MasterSession, Pacer, RunSettings, log, master_of
-from spsa.master.validation import Background, BackgroundPlan
+from spsa.master.validation import Background
 from spsa.text import FAILURE_LENGTH, printable
 
 T = TypeVar("T")
@@ -68,23 +68,22 @@ class Master(MasterSession[RunStatus]):
     tuning: Tuning
     settings: RunSettings
     project: Callable[[Run], None]
-    background: BackgroundPlan | None = None
-    _pacer: Pacer = field(init=False)
-    _background: Background = field(init=False)
+    background: Background | None = None
     _builds: deque[QueuedBuild] = field(init=False, default_factory=deque)
     _last_update: tuple[Iteration, Update] | None = field(init=False, default=None)
     # results and purges of the theta that was last written to params.toml
     _projected: tuple[int, int] | None = field(init=False, default=None)
 
-    def __post_init__(self) -> None:
-        self._pacer = Pacer(self.settings, self.delivery)
-        self._background = Background(self.background, self.delivery)
+    @property
+    def _pacer(self) -> Pacer:
+        return Pacer(self.settings, self.delivery)
 
     def look(self, view: RunView) -> None:
         run = view.run
         if (run.applied, run.purges) != self._projected:
             self._follow_up(run)
-        self._background.prepare(self.store, run)
+        if self.background is not None:
+            self.background.prepare(self.store, run, self.delivery)
         self._drop_outdated(view)
 
     def advance(self, view: RunView) -> RunStatus | None:
@@ -157,7 +156,7 @@ class Master(MasterSession[RunStatus]):
         new = NewIteration(
             row=row, sides=sides, batches=batches, max_attempts=settings.max_attempts
         )
-        beside = self._background.round_beside(view.run, proposal.k)
+        beside = self.background.round_beside(view.run, proposal.k) if self.background else None
         number = self.store.open_iteration(self.master_lease, new, beside=beside)
         self._builds.popleft()
         self.watcher.opened(number, proposal)

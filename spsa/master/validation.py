@@ -203,57 +203,46 @@ class Validation(MasterSession[Iteration]):
             self._seen_open.add(opened)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackgroundPlan:
-    """Measure theta after every `every` results, by `share` games for each game of the tuning.
+@dataclass(slots=True, kw_only=True)
+class Background:
+    """Measures theta after every `every` results, by `share` games for each game of the tuning.
 
     `match` says how and against what. Against a named engine, with which the delivery answers for
-    a side without values, the start is measured, too.
+    a side without values, the start is measured, too. It is of one master.
     """
 
     every: int
     share: float
     match: ValidationMatch
+    _k: int = field(init=False, default=0)  # the result whose theta is measured now
+    _measured: ValidationMatch | None = field(init=False, default=None)
+    _building: Future[Sides] | None = field(init=False, default=None)
 
-    def games(self, k: int, per_iteration: int) -> int:
-        """The games beside iteration k: whole pairs that add up to the share."""
-        until, before = (2 * floor(self.share * per_iteration * n / 2) for n in (k, k - 1))
-        return until - before
-
-
-@dataclass(slots=True)
-class Background:
-    """The background validations of one master; without a plan it plays none."""
-
-    plan: BackgroundPlan | None
-    delivery: Delivery
-    _k: int = 0  # the result whose theta is measured now
-    _match: ValidationMatch | None = None
-    _building: Future[Sides] | None = None
-
-    def prepare(self, store: Store, run: Run) -> None:
+    def prepare(self, store: Store, run: Run, delivery: Delivery) -> None:
         """Build the engines of the theta that is to be measured, unless that has begun."""
-        if self.plan is None:
-            return
-        k, match = run.applied // self.plan.every * self.plan.every, self.plan.match
-        if k == self._k and (self._match is not None or match.sides.minus):
+        k, match = run.applied // self.every * self.every, self.match
+        if k == self._k and (self._measured is not None or match.sides.minus):
             return
         if self._building is not None:
             self._building.cancel()
         theta = Space.from_json(run.space).playable(store.theta_path(run.id, [k])[0].theta)
         asked = replace(match.asked, theta=str(k), background=True)
-        self._match = replace(match, sides=replace(match.sides, plus=theta), asked=asked, k=k)
-        self._k, self._building = k, self.delivery.start(self._match.sides)
+        self._measured = replace(match, sides=replace(match.sides, plus=theta), asked=asked, k=k)
+        self._k, self._building = k, delivery.start(self._measured.sides)
 
     def round_beside(self, run: Run, k: int) -> NewIteration | None:
         """The round that is opened together with iteration k, if there is one."""
-        if self.plan is None or self._match is None or self._building is None:
-            return None
-        games = self.plan.games(k, self._match.settings.games_per_iteration)
-        if not games or not self._building.done():
+        games = self.games(k)
+        if not games or not self._measured or not self._building or not self._building.done():
             return None
         if (error := self._building.exception()) is not None:
             log.warning("theta after %s is not validated: %s", plural(self._k, "result"), error)
             self._building = None
             return None
-        return self._match.new_round(run, self._building.result(), games, None)
+        return self._measured.new_round(run, self._building.result(), games, None)
+
+    def games(self, k: int) -> int:
+        """The games beside iteration k: whole pairs that add up to the share."""
+        each = self.share * self.match.settings.games_per_iteration
+        until, before = (2 * floor(each * n / 2) for n in (k, k - 1))
+        return until - before

@@ -34,7 +34,7 @@ def test_a_match_that_is_interrupted_is_told_what_continues_it(
 ):
     begun = SimpleNamespace(delivery=None)
     monkeypatch.setattr("spsa.cli.held_run.reopened", lambda *_: begun)
-    monkeypatch.setattr("spsa.cli.held_run.validate", lambda *_: None)
+    monkeypatch.setattr("spsa.cli.held_run.Validation.run", lambda _: None)
     staged = stage(project_store, load_space(project / "params.toml"), 1)
     project_store.release_master_lease(staged.master)
     transcript("a match that is interrupted is told what continues it")

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from builders import TERMS, new_engine, new_worker, play
 from cutting import CutStore
-from masters import GAMES, FakeSleep, FixedDelivery, RunUnderTest, Watched, settings
+from masters import FakeSleep, FixedDelivery, RunUnderTest, Watched, settings
 from stories import Story
 from transcripts import headings
 
@@ -29,7 +29,7 @@ from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.delivery import BinaryDelivery
 from spsa.master.match_engines import MatchDelivery, NamedEngine
 from spsa.master.session import tuning_of
-from spsa.master.validation import BackgroundPlan, Validation, ValidationMatch, sprt_of
+from spsa.master.validation import Background, Validation, ValidationMatch, sprt_of
 from spsa.master.verdict import opponent_of
 from spsa.text import plural
 
@@ -163,12 +163,12 @@ def test_a_sequential_test_goes_on_when_it_was_interrupted_and_ends_when_it_is_d
 
 SIDES = PlayedValues({}, {"margin": 50, "ratio": 0.3, "still": 50})
 BESIDE = ValidationMatch(sides=SIDES, settings=settings(1, 7), game_settings=TERMS)
-PLAN = BackgroundPlan(every=2, share=0.5, match=BESIDE)
+PLAN = Background(every=2, share=0.5, match=BESIDE)
 
 
 def finished(store, **over):
     tested = RunUnderTest(store, iterations=7, **over)
-    tested.master(FakeSleep(lambda: play(store)), background=PLAN).run()
+    tested.master(FakeSleep(lambda: play(store)), background=replace(PLAN)).run()
     assert tested.now().status is RunStatus.FINISHED
     return tested
 
@@ -218,7 +218,7 @@ def test_one_in_flight_plays_a_round_beside_each_iteration_from_the_first_theta_
 @pytest.mark.parametrize(("share", "games"), [(0.05, 8), (0.25, 40), (1.0, 160)])
 def test_rounds_add_up_to_the_share(share, games):
     plan = replace(PLAN, every=1, share=share)
-    beside = [plan.games(k, GAMES) for k in range(1, 21)]
+    beside = [plan.games(k) for k in range(1, 21)]
     assert all(one % 2 == 0 for one in beside)
     assert sum(beside) == games
 
@@ -226,9 +226,9 @@ def test_rounds_add_up_to_the_share(share, games):
 def test_a_restarted_master_goes_on_with_the_match(store):
     tested = RunUnderTest(store, in_flight=1, iterations=7)
     fake_sleep = FakeSleep(lambda: fake_sleep.set() if tested.now().applied == 3 else play(store))
-    tested.master(fake_sleep, background=PLAN).run()
+    tested.master(fake_sleep, background=replace(PLAN)).run()
     (before,) = store.matches(tested.run.id)
-    tested.master(FakeSleep(lambda: play(store)), background=PLAN).run()
+    tested.master(FakeSleep(lambda: play(store)), background=replace(PLAN)).run()
     after = store.matches(tested.run.id)[0]
     assert (after.match_number, after.target_games) == (before.match_number, 8)
 
