@@ -1,5 +1,7 @@
 """From files to a run: which rule it gets, and what its owner is told before anything is played."""
 
+import re
+import shutil
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -7,17 +9,20 @@ from pathlib import Path
 import pytest
 from asking import Store
 from builders import play, stage
-from console import CONFIG, write_project
+from console import CONFIG, ROOT, SOURCE, write_project
 from masters import SPACE, FakeSleep, FixedDelivery, Watched
+from repositories import Repository, git, served
 from shell import Shell
 from stories import Story
 from transcripts import Transcript, headings, typed
 
+from spsa.builds.git import resolve
 from spsa.config import load_config
 from spsa.errors import IllegalTransition, InvalidInput, TuningError
 from spsa.history.doctor import check_run
 from spsa.master import delivery_setup, start
 from spsa.master.loop import Master
+from spsa.master.match_engines import named_engine
 from spsa.master.session import tuning_of
 from spsa.master.start import Origin, checked_space
 from spsa.report.status import STATUS, status
@@ -92,6 +97,14 @@ class Starting(Story):
         yield from (line for line in shown.sentences() if word in line)
         yield str(record(STATUS, shown)["origin"])
 
+    def move(self, tag) -> None:
+        """To the last commit."""
+        git(self.repository.work, "tag", "-f", "-a", tag, "-m", tag)
+        git(self.repository.work, "push", "-q", "-f", "--tags", "origin")
+
+    def commit(self, tag) -> None:
+        self.repository.commit(tag)
+
     def doctor(self, name):
         run = self.store.run(name)
         return check_run(self.store, run, tuning_of(run))
@@ -107,14 +120,73 @@ def starting(store):
         yield Starting(store, sql)
 
 
-@pytest.mark.parametrize("heading", headings(__file__))
-@pytest.mark.usefixtures("project")
-def test_what_an_owner_is_told_of_a_run(heading, starting, ask):
-    def run(line):
-        return typed(ask, line) if line.startswith("spsa-master") else starting(line)
+@pytest.fixture
+def told(starting, ask):
+    """Carries out the situations beside this file; what git has told is asked again each time."""
 
-    true = Path("/bin/true").resolve()
-    Transcript(run, Path(__file__).with_suffix(".txt"))(heading, true=true)
+    def run(line):
+        resolve.cache_clear()
+        return typed(ask, line) if line.split()[0] in PROGRAMS else starting(line)
+
+    return Transcript(run, Path(__file__).with_suffix(".txt"))
+
+
+PROGRAMS = {"spsa-master", "cat", "cp", "grep", "ls", "mkdir", "mv", "rm"}
+OF_GIT = [one for one in headings(__file__) if one.startswith("of a repository: ")]
+
+
+@pytest.mark.parametrize("heading", sorted({*headings(__file__)} - {*OF_GIT}))
+@pytest.mark.usefixtures("project")
+def test_what_an_owner_is_told_of_a_run(heading, told):
+    told(heading, true=Path("/bin/true").resolve())
+
+
+@pytest.fixture
+def repository(project, starting, monkeypatch):
+    """The engine of the project, as version v2.1 in a repository that alone is left.
+
+    Another commit follows, with another value and a change that is not committed.
+    """
+    monkeypatch.setenv("XDG_CACHE_HOME", str(project / "cache"))
+    (project / "engine").rename(project / "files")
+    found = starting.repository = Repository(project)
+    shutil.copytree(project / "files", found.work / "core")
+    named = f'source_path = "core"\n[engine]\nsource = "{found.address}"\nref = "v2.1"'
+    (project / "config.toml").write_text(CONFIG.replace('source_path = "engine"', named))
+    found.first = found.commit("v2.1")
+    constants = found.work / "core" / "src" / "engine_constants.rs"
+    constants.write_text(SOURCE.replace("MARGIN: i32 = 200", "MARGIN: i32 = 210"))
+    found.second = found.commit()
+    constants.write_text(SOURCE + "\n")
+    return found
+
+
+@pytest.mark.parametrize("heading", OF_GIT)
+def test_what_an_owner_is_told_of_a_commit(heading, repository, told):
+    both = {"commit": repository.first, "at": repository.first[:10], "new": repository.second[:10]}
+    said = told(heading, address=repository.address, **both)
+    if heading == OF_GIT[0]:
+        notes = "".join(f"note: {line}\n" for line in said[5].out.splitlines()[1:])
+        guide = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8")
+        assert masked(f"```\n{notes}```\n") in masked(guide)
+
+
+def masked(text):
+    """Without addresses and hashes."""
+    return re.sub(r"\w+://\S+ at v2.1 \(\w{10}\)", "-", text)
+
+
+def test_a_token_is_no_part_of_an_engines_name_and_no_folder_is_wanted(
+    repository, project, store, ask, monkeypatch
+):
+    config = load_config(project / "config.toml", {})
+    with served(project) as server:
+        address = server.replace("://", "://t0ken@") + "/engine.git"
+        found = named_engine(config, store, config.game_settings, f"{address}@v2.1", "plus")
+    assert found.name.startswith(f"{server}/engine.git at v2.1 (") and "t0ken" not in str(found)
+    (project / "elsewhere").mkdir()
+    monkeypatch.chdir(project / "elsewhere")
+    assert ask("params", "show", "--config", project / "config.toml").code == 0
 
 
 def test_a_run_that_somebody_else_has_created_meanwhile_goes_on(project, store, monkeypatch):
@@ -174,7 +246,7 @@ def test_a_binary_is_searched_with_once_for_each_run(project, starting):
     assert [asked(name) for name in ("one", "one", "two")] == [(2, True), (1, False), (2, True)]
 
 
-SOURCE = "pub const margin: i32 = 50;\npub const ratio: f64 = 0.3;\npub const still: i32 = 50;\n"
+LOWER = "pub const margin: i32 = 50;\npub const ratio: f64 = 0.3;\npub const still: i32 = 50;\n"
 
 
 def test_the_event_of_a_refused_level_is_written_once(store):
@@ -207,7 +279,7 @@ def test_where_workers_build_a_probe_builds_the_highest_level_of_this_machine(
 ):
     levels = "levels = ['x86-64', 'x86-64-v2', 'x86-64-v3']"
     write_project(tmp_path, CONFIG.replace("[build]", f"{WHERE}\n{levels}"))
-    (tmp_path / "engine/src/engine_constants.rs").write_text(SOURCE)
+    (tmp_path / "engine/src/engine_constants.rs").write_text(LOWER)
     config = load_config(tmp_path / "config.toml", {})
     monkeypatch.setattr(delivery_setup, "provided", lambda: ("linux", "x86-64", "x86-64-v2"))
     made = []

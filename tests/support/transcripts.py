@@ -28,6 +28,7 @@ MASKS = {
     r"\d[\d,]{4,} nodes a second;": "{many} nodes a second;",
     r"\b\d{10}\.[\w-]{30,}": "{session}",
     r"\bspsa_[\w-]{43}\b": "{token}",
+    r"\b[0-9a-f]{40}\b": "{hash}",
     r"(?<=\S) {2,}": "  ",
 }
 """What a clock or a key decides, and the widths of columns that follow from it."""
