@@ -106,7 +106,15 @@ def known(
         builders=config.build.at_once or usual_builds(),
     )
     shape = _shape(config, capacity, seconds)
-    design, merged = _design(config, space, shape)
+    design, merged = coarser(
+        RunDesign(
+            algorithm=config.spsa.algorithm,
+            settings=config.spsa.settings,
+            problem=problem_of(space, iterations=shape.iterations, pairs=shape.games // 2),
+            in_flight=shape.in_flight,
+            grows=shape.adapts,
+        )
+    )
     inputs = PlanInputs(
         space=space,
         design=design,
@@ -144,25 +152,6 @@ def _shape(config: Config, capacity: Capacity, seconds: float | None) -> Shape:
     if in_flight == "auto":
         return adapted(shape, capacity, seconds)
     return replace(shape, in_flight=in_flight)
-
-
-def _design(config: Config, space: Space, shape: Shape) -> tuple[RunDesign, int]:
-    """The design to simulate: of a long run, a shorter one of as many games."""
-    problem = problem_of(space, iterations=config.spsa.max_iterations, pairs=config.games.pairs)
-    shorter, merged = coarser(problem)
-    settings: dict[str, Any] = dict(config.spsa.settings)
-    if config.spsa.algorithm == "fishtest":  # its gains depend on k / N, A / N and played / N alone
-        settings |= {name: settings[name] / merged for name in ("A", "played") if name in settings}
-    elif not {"a", "c", "A", "played"}.isdisjoint(settings):
-        shorter, merged = problem, 1  # gains written for so many iterations fit no other number
-    design = RunDesign(
-        algorithm=config.spsa.algorithm,
-        settings=settings,
-        problem=shorter,
-        in_flight=max(1, round(shape.in_flight / merged)),
-        grows=shape.adapts,
-    )
-    return design, merged
 
 
 def _seconds(

@@ -95,9 +95,7 @@ def size_warnings(inputs: PlanInputs, usual: Recovery) -> Iterator[PlanWarning]:
     if design.settings or fit.games > _SMALLER * shape.games:
         return
     problem = replace(design.problem, iterations=fit.iterations, pairs=fit.games // 2)
-    simulated, merged = coarser(problem)
-    in_flight = max(1, round(fit.in_flight / merged))
-    smaller = replace(design, problem=simulated, in_flight=in_flight, grows=True)
+    smaller, _ = coarser(replace(design, problem=problem, in_flight=fit.in_flight, grows=True))
     better, error = inputs.recovery(smaller, inputs.elo_to_gain).better_than(usual)
     if better > max(_WORTH_A_CHANGE, 2 * error):
         elo, by = better * inputs.elo_to_gain, 1.96 * error * inputs.elo_to_gain

@@ -154,14 +154,23 @@ MANY = 64
 _MAX_ITERATIONS = 500  # simulated: smaller ones recover the same, and take longer
 
 
-def coarser(problem: Problem, most: int = _MAX_ITERATIONS) -> tuple[Problem, int]:
-    """The same games in at most `most` iterations, and how many were merged into one.
+_GAINS = frozenset({"a", "c", "A", "played"})
+
+
+def coarser(design: RunDesign) -> tuple[RunDesign, int]:
+    """The design with the games of a long run in fewer iterations, and how many are one then.
 
     For a rule that adds up results the difference is small, and the simulation is much faster.
     """
+    problem, settings, most = design.problem, dict(design.settings), _MAX_ITERATIONS
     if (n := problem.start.shape[-1]) > MANY:
         most = min(most, max(most // 2, 2 * n))  # two blocks of balanced signs
     merged = max(1, -(-problem.iterations // most))
-    return replace(
-        problem, iterations=max(1, problem.iterations // merged), pairs=problem.pairs * merged
-    ), merged
+    if design.algorithm == "fishtest":  # its gains depend on k / N, A / N and played / N alone
+        settings |= {name: settings[name] / merged for name in ("A", "played") if name in settings}
+    elif not _GAINS.isdisjoint(settings):
+        merged = 1  # gains written for so many iterations fit no other number
+    iterations = max(1, problem.iterations // merged)
+    problem = replace(problem, iterations=iterations, pairs=problem.pairs * merged)
+    in_flight = max(1, round(design.in_flight / merged))
+    return replace(design, settings=settings, problem=problem, in_flight=in_flight), merged

@@ -180,12 +180,15 @@ def test_more_games_recover_more_and_a_seed_gives_the_same_again():
 
 def test_a_coarser_run_has_as_many_games():
     long = replace(problem(), iterations=200_000, pairs=1)
-    shorter, merged = coarser(long, 1000)
-    assert (shorter.iterations, shorter.pairs, merged) == (1000, 200, 200)
-    assert coarser(problem(), 1000)[1] == 1
+    shorter, merged = coarser(design(problem=long, in_flight=1000))
+    assert (shorter.problem.iterations, shorter.problem.pairs) == (500, 400)
+    assert (shorter.in_flight, merged) == (2, 400)
+    assert coarser(design())[1] == 1
     for n, iterations in ((64, 500), (133, 263), (400, 500)):
         many = replace(long, start=np.zeros(n), iterations=200_000 - 200_000 % 263)
-        assert coarser(many)[0].iterations == pytest.approx(iterations, abs=3)
+        assert coarser(design(problem=many))[0].problem.iterations == pytest.approx(
+            iterations, abs=3
+        )
 
 
 LESS, MORE = parameter("less", value=49.0), parameter("more", value=50.0)
