@@ -56,7 +56,7 @@ from spsa.errors import (
 )
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.openings.book import drawn_time, load
-from spsa.protocol import BatchReport, ClaimRequest, Engine, HeldClaim, Measured
+from spsa.protocol import BatchReport, Engine, HeldClaim, Measured
 from worker.batches import jobs as scaling
 from worker.batches.database_client import Backoff, DatabaseClient
 from worker.batches.jobs import JobMaker
@@ -512,22 +512,9 @@ def test_a_game_takes_a_slot_for_each_thread(staged, gated, tmp_path):
 WORKER = new_worker("machine-1")
 
 
-class AskedTwice(CutStore):
-    """Counts the calls that its worker makes."""
-
-    def __init__(self, url):
-        super().__init__(url)
-        self.asked = []
-
-    def ask(self, request, *machine):
-        if not isinstance(request, ClaimRequest):
-            self.asked.append(getattr(request, "lease_seconds", request.path))
-        return super().ask(request, *machine)
-
-
 @pytest.fixture
 def store(sqlite_url):
-    with AskedTwice(sqlite_url) as opened:
+    with CutStore(sqlite_url) as opened:
         yield opened
 
 
@@ -535,13 +522,17 @@ def store(sqlite_url):
 def run(store):
     started = stage(store)
     started.open()
-    store.asked.clear()
     return started
 
 
 @pytest.fixture
-def client(store, run):
-    return DatabaseClient(store, WORKER, LEASE, QUICK)
+def asked(store):
+    return Watched(store)
+
+
+@pytest.fixture
+def client(asked, run):
+    return DatabaseClient(asked, WORKER, LEASE, QUICK)
 
 
 def reported(claim, **over):
@@ -592,28 +583,28 @@ def test_a_claim_id_that_was_used_up_is_given_up(client, run, store, monkeypatch
     assert client.claim().seq == 1
 
 
-def test_a_worker_whose_row_was_lost_registers_again(client, run, store, sql):
+def test_a_worker_whose_row_was_lost_registers_again(client, asked, store, sql):
     first = client.claim()
     store.release(first)
     sql("UPDATE spsa_batch SET worker_id = NULL")
     sql("DELETE FROM spsa_worker")
     assert client.claim().seq == 0
-    assert store.asked == ["register", "release", "register"]
+    assert asked.calls == ["register", "claim", "register", "claim"]
 
 
-def test_leases_are_renewed_every_quarter_of_their_length(client, run, store, now):
+def test_leases_are_renewed_every_quarter_of_their_length(client, asked, store, now):
     claim = client.claim()
-    store.asked.clear()
+    asked.calls.clear()
     assert client.due_at < now[0]
     assert client.renew([claim.claim_id, "not mine"], Measured(nps=1e6)) == {"not mine"}
-    assert store.asked == ["touch", LEASE]
+    assert asked.calls == ["touch", "renew"]
     assert client.due_at == now[0] + LEASE / 4
     now[0] += LEASE / 4 - 0.1
     assert client.renew([claim.claim_id, "not mine"], Measured(nps=1e6)) == frozenset()
-    assert store.asked == ["touch", LEASE]
+    assert asked.calls == ["touch", "renew"]
     now[0] += 0.1
     client.renew([claim.claim_id], Measured(nps=1e6))
-    assert store.asked == ["touch", LEASE] * 2
+    assert asked.calls == ["touch", "renew"] * 2
     assert [row.nps for row in store.workers()] == [1e6]
 
 
@@ -652,11 +643,11 @@ def test_a_worker_that_is_idle_says_so_again_when_it_has_had_a_batch(client, run
 
 
 def test_a_claim_that_is_refused_for_now_waits_as_long_as_the_server_says(
-    client, store, now, monkeypatch
+    client, asked, now, monkeypatch
 ):
     client.renew([], Measured())
     with monkeypatch.context() as patch:
-        patch.setattr(store, "ask", Mock(side_effect=TooManyRequests("too many batches", 60.0)))
+        patch.setattr(asked, "ask", Mock(side_effect=TooManyRequests("too many batches", 60.0)))
         assert client.claim() is None
     now[0] += 59
     assert client.claim() is None

@@ -68,8 +68,6 @@ class Engine:
                     say("readyok")
             case ["position", *rest]:
                 self.set_up(rest)
-            case ["echo", what]:
-                os.write(1, bytes.fromhex(what))
             case ["go", *limit]:
                 self.nodes = int(limit[1]) if limit[0] == "nodes" else 77
                 self.go()
@@ -82,8 +80,8 @@ class Engine:
         time.sleep(self.given.start_pause)
         if self.given.fault == "no-uciok":
             return
-        if self.given.fault in AT_START:
-            AT_START[self.given.fault](self)
+        if self.given.fault.endswith("-at-start"):
+            self.go_wrong(self.given.fault.removesuffix("-at-start"))
         say("id name scripted")
         for option in self.given.option:
             say(f"option name {option}")
@@ -102,7 +100,7 @@ class Engine:
         ply = len(self.moves)
         now = ply == self.given.at_ply and self.is_due()
         if now and self.given.fault:
-            FAULTS.get(self.given.fault, lambda engine: None)(self)
+            self.go_wrong(self.given.fault)
         if now and self.given.think is not None:
             self.ponder_until_stop(self.given.think)
         time.sleep(self.given.sleep)
@@ -114,6 +112,12 @@ class Engine:
         if self.given.says:
             os.write(1, Path(self.given.says).read_bytes())
         say(f"bestmove {self.choice(ply)}")
+
+    def go_wrong(self, fault: str) -> None:
+        if fault in SAYS:
+            say(SAYS[fault])
+            hang()
+        getattr(self, fault.replace("-", "_"), lambda: None)()
 
     def is_due(self) -> bool:
         """Whether it goes wrong now, which it does after so many times, and once if a file says."""
@@ -205,125 +209,100 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def answer(text: str):
-    def fault(engine: Engine) -> None:
-        say(text)
-        hang()
-
-    return fault
-
-
-def crash(engine: Engine) -> None:
-    os.write(2, b"a hint\nthread 'main' panicked at src/search.rs:7\x1b[2J\n")
-    os.kill(os.getpid(), signal.SIGSEGV)
-
-
-def flood(engine: Engine) -> None:
-    while True:
-        sys.stdout.write("x" * 4096)
-
-
-def babble(engine: Engine) -> None:
-    while True:
-        say("info depth 1 score cp 1 nodes 1 pv a1a1")
-
-
-def wrong_side(engine: Engine) -> None:
-    board = engine.board()
-    board.turn = not board.turn
-    say(f"bestmove {next(iter(board.legal_moves)).uci()}")
-    hang()
-
-
-def twice(engine: Engine) -> None:
-    move = engine.choice(len(engine.moves))
-    # In one go: a second answer behind the next question could not be told from a wrong first.
-    say(f"bestmove {move}\nbestmove {move}")
-    while sys.stdin.readline():
-        pass
-
-
-def again(engine: Engine) -> None:
-    """An answer, and when the next question may have been put, the same answer once more."""
-    say(f"bestmove {engine.choice(len(engine.moves))}")
-    time.sleep(0.2)
-
-
-def binary(engine: Engine) -> None:
-    os.write(1, bytes(range(256)) * 8 + b"\xff\x00bestmove e7e5\n")
-
-
-def stderr_flood(engine: Engine) -> None:
-    for _ in range(5000):
-        os.write(2, b"x" * 1000)
-
-
-def spin(engine: Engine) -> None:
-    say(f"bestmove {engine.choice(len(engine.moves))}")
-    while True:
-        pass
-
-
-def liar(engine: Engine) -> None:
-    time.sleep(1.0)
-    say("info depth 1 score cp 0 time 1 nodes 1")
-
-
-def eat(engine: Engine) -> None:
-    eaten = []
-    while True:
-        eaten.append(bytearray(2**24))
-
-
-def write(engine: Engine) -> None:
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
-    with Path(engine.given.log).open("ab") as file:
-        while True:
-            file.write(bytes(2**20))
-
-
-def fill(engine: Engine) -> None:
-    """Many files, none of which is large."""
-    for number in range(10**9):
-        Path(f"{number}").write_bytes(b"some")
-
-
-def close_output(engine: Engine) -> None:
-    os.close(1)
-    hang()
-
-
 def hang() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     while True:
         time.sleep(60)
 
 
-FAULTS = {
-    "crash": crash,
-    "exit": lambda engine: os._exit(0),
-    "exit-3": lambda engine: os._exit(3),
-    "hang": lambda engine: hang(),
-    "illegal": answer("bestmove e1e8"),
-    "no-move": answer("bestmove (none)"),
-    "null": answer("bestmove 0000"),
-    "empty": answer("bestmove"),
-    "garbage": answer("bestmove \x01\x02garbage"),
-    "wrong-side": wrong_side,
-    "twice": twice,
-    "again": again,
-    "flood": flood,
-    "babble": babble,
-    "close-output": close_output,
-    "binary": binary,
-    "stderr-flood": stderr_flood,
-    "spin": spin,
-    "liar": liar,
-    "eat": eat,
-    "write": write,
-    "fill": fill,
+SAYS = {
+    "illegal": "bestmove e1e8",
+    "no-move": "bestmove (none)",
+    "null": "bestmove 0000",
+    "empty": "bestmove",
+    "garbage": "bestmove \x01\x02garbage",
 }
-AT_START = {"crash-at-start": crash, "babble-at-start": babble, "flood-at-start": flood}
+"""Faults that are an answer, after which it hangs."""
+
+
+class FaultyEngine(Engine):
+    """What else goes wrong; the name of a fault has hyphens for underscores."""
+
+    def crash(self) -> None:
+        os.write(2, b"a hint\nthread 'main' panicked at src/search.rs:7\x1b[2J\n")
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    def exit(self) -> None:
+        os._exit(0)
+
+    def exit_3(self) -> None:
+        os._exit(3)
+
+    def hang(self) -> None:
+        hang()
+
+    def flood(self) -> None:
+        while True:
+            sys.stdout.write("x" * 4096)
+
+    def babble(self) -> None:
+        while True:
+            say("info depth 1 score cp 1 nodes 1 pv a1a1")
+
+    def wrong_side(self) -> None:
+        board = self.board()
+        board.turn = not board.turn
+        say(f"bestmove {next(iter(board.legal_moves)).uci()}")
+        hang()
+
+    def twice(self) -> None:
+        move = self.choice(len(self.moves))
+        # In one go: a second answer behind the next question is not told from a wrong first.
+        say(f"bestmove {move}\nbestmove {move}")
+        while sys.stdin.readline():
+            pass
+
+    def again(self) -> None:
+        """An answer, and when the next question may have been put, the same answer once more."""
+        say(f"bestmove {self.choice(len(self.moves))}")
+        time.sleep(0.2)
+
+    def binary(self) -> None:
+        os.write(1, bytes(range(256)) * 8 + b"\xff\x00bestmove e7e5\n")
+
+    def stderr_flood(self) -> None:
+        for _ in range(5000):
+            os.write(2, b"x" * 1000)
+
+    def spin(self) -> None:
+        say(f"bestmove {self.choice(len(self.moves))}")
+        while True:
+            pass
+
+    def liar(self) -> None:
+        time.sleep(1.0)
+        say("info depth 1 score cp 0 time 1 nodes 1")
+
+    def eat(self) -> None:
+        eaten = []
+        while True:
+            eaten.append(bytearray(2**24))
+
+    def write(self) -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
+        with Path(self.given.log).open("ab") as file:
+            while True:
+                file.write(bytes(2**20))
+
+    def fill(self) -> None:
+        """Many files, none of which is large."""
+        for number in range(10**9):
+            Path(f"{number}").write_bytes(b"some")
+
+    def close_output(self) -> None:
+        os.close(1)
+        hang()
+
 
 if __name__ == "__main__":
-    Engine(arguments()).run()
+    FaultyEngine(arguments()).run()
