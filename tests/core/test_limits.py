@@ -27,7 +27,7 @@ from spsa.core.json_values import (
     to_json,
 )
 from spsa.core.scoring import Tally
-from spsa.errors import IllegalTransition, OutOfRange, TuningError
+from spsa.errors import IllegalTransition, OutOfRange
 from spsa.protocol import (
     MAX_NODES_OF_BATCH,
     BatchResult,
@@ -212,11 +212,12 @@ def test_a_direct_worker_is_stopped_by_the_same_limits(run, sql):
 
 
 def test_the_rows_refuse_what_a_result_of_the_right_form_cannot_be(run, sql):
-    """More games than the batch has are lost; SQL that counts wrongly is refused by the CHECKs."""
+    """More or fewer games than the batch has; SQL that counts wrongly is refused by the CHECKs."""
     claim = run.claim("a")
     assert claim is not None and claim.pairs == 2
-    with pytest.raises(TuningError):
-        run.store.report(claim, BatchResult(tally=Tally(0, 0, 6, (0, 0, 3, 0, 0))))
+    for pairs in (1, 3):
+        with pytest.raises(OutOfRange):
+            run.store.report(claim, BatchResult(tally=Tally(0, 0, 2 * pairs, (0, 0, pairs, 0, 0))))
     assert run.store.report(claim, result_of(claim)) == "accepted"
     for change in (
         "plus_wins = plus_wins + 2",

@@ -1,6 +1,6 @@
 """The protocol as it is meant, and what drives a real database and this model with the same calls.
 
-Workers report late or twice, claim what others have, and forge; responses are lost before or after
+Workers report late or twice, lie, and claim what others have; responses are lost before or after
 the commit; masters act on what they saw long ago; people pause and revoke; time passes.
 After each call the database has to be what the model says, and no invariant may be broken.
 
@@ -13,7 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from operator import methodcaller
 from random import Random
@@ -38,7 +38,6 @@ from spsa.errors import (
     MasterLeaseLost,
     NameTaken,
     NotPermitted,
-    OutOfRange,
     ReportConflict,
     TooManyRequests,
     TuningError,
@@ -281,8 +280,6 @@ class Fleet:
             if tally != batch.tally:
                 raise Refused(ReportConflict)
             return "already"
-        if tally.games != 4:
-            raise Refused(OutOfRange)
         if batch.iteration.status != "in_progress":
             raise Refused(LeaseLost)
         batch.status, batch.is_expired, batch.tally = "done", False, tally
@@ -597,39 +594,16 @@ class ProtocolMachine(RuleBasedStateMachine):
             if worker.id == claim.worker_id
         ]
 
-    def report(self, pick: int, cut: Cut = None, *, lie: int = 0, pairs: int = 2) -> None:
-        """`pairs` other than 2 is not the number of the batch."""
-        voids = pick % 3 if pairs == 2 else 0
+    def report(self, pick: int, cut: Cut = None, *, lie: int = 0) -> None:
+        voids = pick % 3
         for claim, worker in self._picked(pick):
-            tally = tally_of_seed(claim.seed + lie, pairs)
+            tally = tally_of_seed(claim.seed + lie, 2)
             result = BatchResult(tally=tally, voids={"crash": voids} if voids else {})
             meant = partial(self.fleet.report, claim.claim_id, worker, tally, voids)
             self.ask(worker, methodcaller("report", claim, result), meant, cut)
 
     def lie(self, pick: int, cut: Cut = None) -> None:
         self.report(pick, cut, lie=1)
-
-    def report_of_another_batch(self, pick: int, cut: Cut = None) -> None:
-        self.report(pick, cut, pairs=1 + 2 * (pick % 2))
-
-    def forge(self, pick: int, cut: Cut = None) -> None:
-        """A report by a claim that never was, or by a worker that does not hold the claim."""
-        other, won = self._worker(pick), BatchResult(tally=Tally(4, 0, 0, (0, 0, 0, 0, 2)))
-        for claim, worker in self._picked(pick):
-            wrong = {"claim_id": "forged"} if other is worker else {"worker_id": other.id}
-            forged = replace(claim, **wrong)  # type: ignore[arg-type]
-            self.ask(other, methodcaller("report", forged, won), refusing(LeaseLost), cut)
-            self.ask(other, methodcaller("release", forged), lambda: None, cut)
-            failure = Failure(reason="no")
-            self.ask(other, methodcaller("fail", forged, failure), lambda: None, cut)
-
-    def speak_for_another(self, pick: int, cut: Cut = None) -> None:
-        """A server does not believe that a worker is one of another machine."""
-        worker, other = self._worker(pick), self._worker(pick // 4)
-        if self.place.url is not None and worker.machine is not other.machine:
-            theirs, refused = other.registered, refusing(NotPermitted)
-            self.ask(worker, methodcaller("touch_worker", theirs, Measured()), refused, cut)
-            self.ask(worker, methodcaller("claim", "stolen", theirs, LEASE), refused, cut)
 
     def release(self, pick: int, cut: Cut = None) -> None:
         for claim, worker in self._picked(pick):
@@ -838,8 +812,8 @@ BECOMES = {
 
 OFTEN = ("claim", "report", "play", "play", "move", "move", "a_worker_sleeps_too_long", "resume")
 RARELY = (
-    *("ask_again", "forge", "speak_for_another", "lie", "release", "fail", "renew"),
-    *("report_of_another_batch", "become_master", "open", "apply", "apply_in_haste", "finish"),
+    *("ask_again", "lie", "release", "fail", "renew"),
+    *("become_master", "open", "apply", "apply_in_haste", "finish"),
     *("resign", "look", "pause_at_obstacles", "a_replaced_master_writes"),
     *("a_master_lease_expires", "pause", "a_lease_expires"),
     *("revoke", "invite", "invite", "withdraw", "set_aside", "release_machine", "release_machine"),
