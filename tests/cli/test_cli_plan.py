@@ -9,15 +9,13 @@ from builders import stage
 from console import CONFIG, ROOT, write_project
 from shell import Shell
 
-from spsa.algorithms import create
-from spsa.algorithms.tuning import problem_of
 from spsa.cli import plan
 from spsa.config import load_config
 from spsa.config.space import load_space
 from spsa.core import Builds
 from spsa.core.scoring import Tally
 from spsa.master.delivery_setup import delivery_settings
-from spsa.planning.plan_inputs import Capacity, Shape, pace
+from spsa.planning.plan_inputs import Capacity, pace
 from spsa.protocol import BatchResult
 
 QUICK = CONFIG.replace("= 4\n[build]", "= 20\n[build]").replace("iteration = 8", "iteration = 40")
@@ -34,22 +32,6 @@ def test_a_plan_is_made_without_a_database_and_leaves_none(quick, transcript):
     transcript("what the command line says goes before assumptions")
     assert sorted(path.name for path in quick.rglob("*")) == before
     transcript("each of several time controls has its cost")
-
-
-def test_a_long_tune_of_another_tuner_is_simulated_shorter_with_the_same_gains(quick):
-    file, rule = quick / "config.toml", 'algorithm = "fishtest"\nA = 3e3\nplayed = 1e4\n'
-    file.write_text(QUICK.replace("max_iterations = 20", f"{rule}max_iterations = 20000"))
-    config, space = load_config(file, {}), load_space(quick / "params.toml")
-    problem = problem_of(space, iterations=20_000, pairs=config.games.pairs)
-    shape = Shape(iterations=20_000, games=40, batch_games=2, in_flight=1)
-    design, merged = plan._design(config, space, shape)
-    assert (merged, design.problem.iterations, design.problem.pairs) == (40, 500, 800)
-    long = create("fishtest", config.spsa.settings, problem)
-    short = create("fishtest", design.settings, design.problem)
-    for k in (1, 250, 500):
-        for gain in ("a_k", "c_k"):
-            there = getattr(long.gains, gain)(long.played + 40 * k)
-            assert getattr(short.gains, gain)(short.played + k) == pytest.approx(there)
 
 
 @pytest.mark.long

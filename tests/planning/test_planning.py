@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from golden import compare
 
+from spsa.algorithms import create
 from spsa.algorithms.rule import Problem
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Constraint, Space
@@ -189,6 +190,18 @@ def test_a_coarser_run_has_as_many_games():
         assert coarser(design(problem=many))[0].problem.iterations == pytest.approx(
             iterations, abs=3
         )
+
+
+def test_a_long_tune_of_another_tuner_is_simulated_shorter_with_the_same_gains():
+    settings, its = {"A": 3e3, "played": 1e4}, replace(problem(), iterations=20_000, pairs=20)
+    shorter, merged = coarser(design(algorithm="fishtest", settings=settings, problem=its))
+    assert (merged, shorter.problem.iterations, shorter.problem.pairs) == (40, 500, 800)
+    long = create("fishtest", settings, its)
+    short = create("fishtest", shorter.settings, shorter.problem)
+    for k in (1, 250, 500):
+        for gain in ("a_k", "c_k"):
+            there = getattr(long.gains, gain)(long.played + 40 * k)
+            assert getattr(short.gains, gain)(short.played + k) == pytest.approx(there)
 
 
 LESS, MORE = parameter("less", value=49.0), parameter("more", value=50.0)
