@@ -11,6 +11,7 @@
 `project_store`       its database, with its tables, opened
 `ask`                 calls `spsa-master` within this process: `ask("status", "--json")`
 `story`               carries out calls of the store, or of the module's `STORY`: see `stories`
+`told`                the same on `project_store`, and commands of programs
 `transcript`          carries out the commands of a text file beside the test: see `transcripts`
 
 The examples to fill them with are plain functions of `builders`: `new_run(**over)`,
@@ -26,7 +27,8 @@ import shutil
 import signal
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -235,6 +237,24 @@ def transcript(
 def story(store: Store, sql: Shell, request: pytest.FixtureRequest) -> Transcript:
     made = getattr(request.module, "STORY", Story)
     return Transcript(made(store, sql), request.path.with_suffix(".txt"))
+
+
+@pytest.fixture
+def project_story(project_store: Store, request: pytest.FixtureRequest) -> Iterator[Story]:
+    with closing(Shell(project_store.where)) as sql:
+        yield getattr(request.module, "STORY", Story)(project_store, sql)
+
+
+@pytest.fixture
+def told(project_story: Story, transcript: Transcript, ask: Ask) -> Transcript:
+    def carried_out(line: str) -> Said:
+        is_program = "spsa-master" in line or line.split()[0] in PROGRAMS
+        return typed(ask, line) if is_program else project_story(line)
+
+    return replace(transcript, run=carried_out)
+
+
+PROGRAMS = {"cat", "cp", "grep", "ls", "mkdir", "mv", "rm"}
 
 
 @pytest.fixture(scope="module", params=DATABASES)

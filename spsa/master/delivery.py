@@ -54,7 +54,7 @@ class Delivery(ABC):
     source_sha256: str | None = None
     usual: float | None = None
     refused: dict[str, str] = field(init=False, default_factory=dict)
-    _threads: ThreadPoolExecutor = field(init=False)
+    _threads: ThreadPoolExecutor = field(init=False, repr=False)
     _begun: dict[int, float] = field(init=False, default_factory=dict)
     _last: deque[float] = field(init=False, default_factory=lambda: deque(maxlen=_MEASURED))
 

@@ -3,7 +3,6 @@
 import re
 import shutil
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,8 @@ from builders import play, stage
 from console import CONFIG, ROOT, SOURCE, write_project
 from masters import SPACE, FakeSleep, FixedDelivery, Watched
 from repositories import Repository, git, served
-from shell import Shell
 from stories import Story
-from transcripts import Transcript, headings, typed
+from transcripts import headings
 
 from spsa.builds.git import resolve
 from spsa.config import load_config
@@ -98,7 +96,8 @@ class Starting(Story):
         yield str(record(STATUS, shown)["origin"])
 
     def move(self, tag) -> None:
-        """To the last commit."""
+        """To the last commit; what git has told of it is asked again."""
+        resolve.cache_clear()
         git(self.repository.work, "tag", "-f", "-a", tag, "-m", tag)
         git(self.repository.work, "push", "-q", "-f", "--tags", "origin")
 
@@ -114,24 +113,7 @@ def prepare(config, store, *words, **over):
     return start.prepare(config, store, checked_space(config), *words, **over)
 
 
-@pytest.fixture
-def starting(store):
-    with closing(Shell(store.where)) as sql:
-        yield Starting(store, sql)
-
-
-@pytest.fixture
-def told(starting, ask):
-    """Carries out the situations beside this file; what git has told is asked again each time."""
-
-    def run(line):
-        resolve.cache_clear()
-        return typed(ask, line) if line.split()[0] in PROGRAMS else starting(line)
-
-    return Transcript(run, Path(__file__).with_suffix(".txt"))
-
-
-PROGRAMS = {"spsa-master", "cat", "cp", "grep", "ls", "mkdir", "mv", "rm"}
+STORY = Starting
 OF_GIT = [one for one in headings(__file__) if one.startswith("of a repository: ")]
 
 
@@ -142,14 +124,14 @@ def test_what_an_owner_is_told_of_a_run(heading, told):
 
 
 @pytest.fixture
-def repository(project, starting, monkeypatch):
+def repository(project, project_story, monkeypatch):
     """The engine of the project, as version v2.1 in a repository that alone is left.
 
     Another commit follows, with another value and a change that is not committed.
     """
     monkeypatch.setenv("XDG_CACHE_HOME", str(project / "cache"))
     (project / "engine").rename(project / "files")
-    found = starting.repository = Repository(project)
+    found = project_story.repository = Repository(project)
     shutil.copytree(project / "files", found.work / "core")
     named = f'source_path = "core"\n[engine]\nsource = "{found.address}"\nref = "v2.1"'
     (project / "config.toml").write_text(CONFIG.replace('source_path = "engine"', named))
@@ -223,7 +205,7 @@ def test_a_new_run_shares_its_book_as_it_shares_its_engines(distribute, project,
     assert content is not None and content.startswith(b"rnbqkbnr")
 
 
-def test_a_binary_is_searched_with_once_for_each_run(project, starting):
+def test_a_binary_is_searched_with_once_for_each_run(project, project_story):
     script = Path(__file__).parents[1] / "support" / "engines" / "optional.py"
     (project / "script").write_text(
         f"#!/bin/sh\n[ $# = 0 ] && tee -a {project}/asked | {sys.executable} {script}\n"
@@ -238,8 +220,8 @@ def test_a_binary_is_searched_with_once_for_each_run(project, starting):
 
     def asked(name):
         (project / "asked").write_text("")
-        starting.prepare(name)
-        starting.begin(name)
+        project_story.prepare(name)
+        project_story.begin(name)
         words = (project / "asked").read_text()
         return words.count("uci\n"), "go nodes" in words
 
