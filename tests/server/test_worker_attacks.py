@@ -6,63 +6,42 @@ import logging
 import select
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from itertools import count, product
-from typing import Any
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
 import urllib3
-from asking import RemoteStore, Store
-from builders import LEASE, Stage, build_result, built, new_worker, result_of, stage
+from asking import RemoteStore
+from builders import LEASE, build_result, built, new_worker, result_of, stage
 from invariants import broken
 from served import serving
 from shell import Shell
 
 from spsa.core.json_values import to_json
 from spsa.lifecycle import MachineRole, RunStatus
-from spsa.protocol import (
-    ENGINE_BYTES,
-    MAX_WORKERS,
-    REQUESTS,
-    BatchReport,
-    Claim,
-    HeldClaim,
-    Measured,
-)
+from spsa.protocol import ENGINE_BYTES, MAX_WORKERS, REQUESTS, BatchReport, HeldClaim, Measured
 from spsa.server.people import MAX_WRONG
 
 GAMES = 32
-Sql = Callable[..., Any]
 
 
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    json: Any
-    headers: Mapping[str, str]
-    content: bytes
-
+class Answer(SimpleNamespace):
     @property
-    def refusal(self) -> tuple[int, str]:
+    def refusal(self):
         return self.status, self.json["kind"]
 
 
-@dataclass
 class Sender:
     """Sends what it is told to, and keeps the status of every response."""
 
-    url: str
-    token: str | None = None
-    statuses: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
+    def __init__(self, url, token=None):
+        self.url, self.token, self.statuses = url, token, []
         self._pool = urllib3.PoolManager(maxsize=16, retries=False, timeout=30)
 
-    def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+    def send(self, method, path, body=None, **headers):
         """Send bytes as they are, anything else as JSON."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if self.token is not None:
@@ -72,98 +51,79 @@ class Sender:
         self.statuses.append(got.status)
         is_json = got.headers.get("Content-Type", "").startswith("application/json")
         found = json.loads(got.data) if is_json else None
-        return Answer(got.status, found, got.headers, got.data)
+        return Answer(status=got.status, json=found, headers=got.headers, content=got.data)
 
-    def post(self, path: str, body: Any, **headers: str) -> Answer:
+    def post(self, path, body, **headers):
         return self.send("POST", path, body, **headers)
 
-    def get(self, path: str, **headers: str) -> Answer:
+    def get(self, path, **headers):
         return self.send("GET", path, **headers)
 
-    def close(self) -> None:
+    def close(self):
         self._pool.clear()
 
 
 class Machine(Sender):
     """A machine that was invited, with one worker."""
 
-    def __init__(self, store: Store, url: str, name: str, role: MachineRole) -> None:
+    def __init__(self, store, url, name, role):
         super().__init__(url, store.invite_machine(name, role, "owner"))
         self.name = name
-        self.api = RemoteStore(url, str(self.token))
+        self.api = RemoteStore(url, self.token)
         words = {"provides": ("linux", "x86-64", "builds")}
         self.worker = self.api.register_worker(new_worker(f"{name}-1", **words))
-        self._claims = 0
+        self.id, self._numbers = self.worker.id, count(1)
 
-    @property
-    def id(self) -> int:
-        return self.worker.id
+    def claim(self):
+        return self.api.claim(f"{self.name}-{next(self._numbers)}", self.worker, LEASE)
 
-    def claim(self) -> Claim | None:
-        self._claims += 1
-        return self.api.claim(f"{self.name}-{self._claims}", self.worker, LEASE)
-
-    def claimed(self) -> Claim:
-        claim = self.claim()
-        assert claim is not None
-        return claim
-
-    def report(self, claim: Claim, **over: Any) -> Answer:
+    def report(self, claim, **over):
         """Report the right result of a claim, with other values where `over` names them."""
         return self.post("/worker/report", report_of(claim, **over))
 
-    def close(self) -> None:
+    def close(self):
         super().close()
         self.api.close()
 
 
-def held(claim: Claim, **over: Any) -> dict[str, Any]:
+def held(claim, **over):
     return {**to_json(HeldClaim.of(claim)), **over}
 
 
-def report_of(claim: Claim, **over: Any) -> dict[str, Any]:
+def report_of(claim, **over):
     report = to_json(BatchReport(held=HeldClaim.of(claim), result=result_of(claim)))
-    report["result"] |= over
-    found: dict[str, Any] = report
-    return found
+    return {**report, "result": {**report["result"], **over}}
 
 
-@dataclass
 class Scene:
     """A run with an open iteration of batches of four games; `good` and `bad` are machines."""
 
-    stage: Stage
-    url: str
-    good: Machine
-    bad: Machine
-    sql: Sql
+    def __init__(self, staged, url, sql):
+        self.stage, self.store, self.url, self.sql = staged, staged.store, url, sql
+        number = staged.open(target_games=GAMES)
+        self.good = Machine(self.store, url, f"good{number}", MachineRole.BUILDER)
+        self.bad = Machine(self.store, url, f"bad{number}", MachineRole.WORKER)
 
-    @property
-    def store(self) -> Store:
-        return self.stage.store
-
-    def counts(self) -> Any:
+    def counts(self):
         """Everything that counts."""
         return self.sql(
             "SELECT id, games_played, plus_wins, minus_wins, draws, ptnml_0, ptnml_1, ptnml_2,"
             " ptnml_3, ptnml_4, void_games FROM spsa_iteration ORDER BY id DESC"
         )
 
-    def batch(self, claim: Claim) -> Any:
-        (row,) = self.sql(
-            "SELECT status, claim_id, worker_id, attempt FROM spsa_batch WHERE id = :id",
-            id=claim.batch_id,
-        )
-        return tuple(row)
-
     @contextmanager
-    def unchanged(self, claim: Claim | None = None) -> Iterator[None]:
+    def unchanged(self, claim=None):
         """Nothing counts more or less after this, and the batch of a claim is as it was."""
-        before = self.counts(), claim and self.batch(claim)
-        yield
-        assert (self.counts(), claim and self.batch(claim)) == before
+        batch = "SELECT status, claim_id, worker_id, attempt FROM spsa_batch WHERE id = :id"
 
-    def go_on(self) -> None:
+        def now():
+            return self.counts(), claim and self.sql(batch, id=claim.batch_id)
+
+        before = now()
+        yield
+        assert now() == before
+
+    def go_on(self):
         """Nothing is wrong, and the honest machine and the master finish the iteration."""
         assert broken(self.sql) == []
         for machine in (self.good, self.bad):
@@ -174,24 +134,6 @@ class Scene:
             assert self.good.report(claim).json == {"reply": "accepted"}
         self.stage.apply()
         assert broken(self.sql) == []
-
-
-_numbers = count(1)
-
-
-@contextmanager
-def scene(staged: Stage, url: str, sql: Sql) -> Iterator[Scene]:
-    """What there is before an attack. Afterwards, no response was the server's own failure."""
-    number = next(_numbers)
-    staged.open(target_games=GAMES)
-    good = Machine(staged.store, url, f"good{number}", MachineRole.BUILDER)
-    bad = Machine(staged.store, url, f"bad{number}", MachineRole.WORKER)
-    try:
-        yield Scene(staged, url, good, bad, sql)
-    finally:
-        good.close()
-        bad.close()
-    assert [status for status in good.statuses + bad.statuses if status >= 500] == []
 
 
 HASH = "a" * 64
@@ -220,10 +162,13 @@ def shell(shared_database_url):
 
 @pytest.fixture
 def run(server, shell):
-    """A scene; what the attack left is looked at, and the run goes on."""
-    with scene(*server, shell) as found:
-        yield found
-        found.go_on()
+    """A scene; what the attack left is looked at, no response was a failure, the run goes on."""
+    found = Scene(*server, shell)
+    yield found
+    found.go_on()
+    for machine in (found.good, found.bad):
+        machine.close()
+        assert [status for status in machine.statuses if status >= 500] == []
 
 
 def test_no_request_is_carried_out_without_the_token_of_an_invited_machine(run, monkeypatch):
@@ -296,7 +241,7 @@ def bodies(claim, worker_id):
 
 
 def test_a_machine_can_neither_speak_for_another_nor_use_its_claim(run):
-    claim = run.good.claimed()
+    claim = run.good.claim()
     mine, theirs = bodies(claim, run.good.id), bodies(claim, run.bad.id)
     asked = {f"/worker/{kind.path}" for kind in REQUESTS}
     assert mine.keys() == asked - {"/worker/register", "/worker/work"}
@@ -321,7 +266,7 @@ def test_a_machine_can_neither_speak_for_another_nor_use_its_claim(run):
 
 
 def test_a_report_counts_once_however_often_and_at_once_it_comes(run):
-    claim, senders = run.good.claimed(), 8
+    claim, senders = run.good.claim(), 8
     with ThreadPoolExecutor(senders) as threads:
         answers = list(threads.map(lambda _: run.good.report(claim), range(3 * senders)))
     outcomes = sorted(answer.json["reply"] for answer in answers)
@@ -341,7 +286,7 @@ def test_text_of_a_void_game_is_kept_as_it_is_or_refused(run):
         game = dict.fromkeys(("detail", "position", "output"), text)
         return {"kept_voids": [{"pair": 0, "culprit": "plus", "white": "minus", **game}]}
 
-    claim = run.bad.claimed()
+    claim = run.bad.claim()
     with run.unchanged(claim):
         for text in ("\ud800", "x" * 40_000):
             body = {"held": held(claim), "failure": {"reason": "no", **kept(text)}}
@@ -367,7 +312,7 @@ def test_what_is_no_value_of_the_protocol_is_refused(run):
             answer = run.bad.post(f"/worker/{path}", body)
             assert answer.refusal == (422, "out_of_range"), (path, body[:80], answer)
             assert answer.json["field"] and len(answer.content) < 2_000
-        claim = run.bad.claimed()
+        claim = run.bad.claim()
         untrue = run.bad.report(claim, tally=tally(wins=4, ptnml=[0, 0, 0, 0, 1]))
         assert untrue.refusal == (422, "out_of_range")
         assert untrue.json["field"] == "BatchReport.result"
@@ -416,7 +361,7 @@ def test_a_body_is_at_most_a_megabyte(run):
 
 
 def test_half_a_body_is_no_request(run):
-    claim = run.bad.claimed()
+    claim = run.bad.claim()
     body = json.dumps(report_of(claim)).encode()
     start = head(run.bad, "/worker/report", f"Content-Length: {len(body)}")
     with run.unchanged(claim):
@@ -451,7 +396,7 @@ def test_a_slow_body_is_given_up(run, monkeypatch):
 
 def test_a_machine_gets_the_files_of_its_own_claims_and_no_other(run, tmp_path):
     """Here of the master's machine, which the server is on, if they are the right ones."""
-    claim, file = run.good.claimed(), tmp_path / "engine"
+    claim, file = run.good.claim(), tmp_path / "engine"
     row = {"path": str(file), "id": claim.iteration_id}
     run.sql("UPDATE spsa_iteration SET plus_engine_path = :path WHERE id = :id", **row)
     run.store.keep_files({HASH: b"the source of another"})
