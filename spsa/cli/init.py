@@ -28,14 +28,7 @@ from spsa.live_display import working
 from spsa.master.delivery_setup import usual_builds
 from spsa.master.trial import Trial, try_engine
 from spsa.output import echo
-from spsa.planning.plan_inputs import (
-    USUAL_BUILD_SECONDS,
-    USUAL_PLIES,
-    Capacity,
-    Shape,
-    fitted,
-    game_seconds,
-)
+from spsa.planning.plan_inputs import USUAL_BUILD_SECONDS, Capacity, Shape, fitted, game_seconds
 from spsa.report.table import duration
 from spsa.text import plural
 
@@ -169,7 +162,7 @@ def _game_seconds(setup: Setup) -> float:
     limits = TimeControlSection.model_validate(
         {key: value for key, value in setup.time_control.items() if value is not None}
     ).limits
-    return game_seconds(limits, USUAL_PLIES, None) or 0.0
+    return game_seconds(limits, None) or 0.0
 
 
 def _shape(games: int, concurrency: int, build_seconds: float, setup: Setup) -> Shape:

@@ -164,7 +164,7 @@ def _seconds(
         seconds = sum(one.seconds for one in past.parts) / games
         return seconds, f"a game takes {seconds:.3g} s: measured over {games:,} games"
     settings = config.game_settings
-    guess = mean_game_seconds(settings, USUAL_PLIES, nps or _USUAL_NPS)
+    guess = mean_game_seconds(settings, nps or _USUAL_NPS)
     if guess is None:
         return None, "the duration of a fixed-depth game is unknown: use --game-seconds"
     how = f"a game takes {guess:.3g} s: {USUAL_PLIES:.0f} plies assumed"
@@ -193,7 +193,7 @@ def _seconds_of_each(config: Config, past: Measured, nps: float | None) -> list[
     played = config.game_settings.played
     if len(past.parts) == len(played):
         return [one.seconds / one.tally.games for one in past.parts]
-    return [game_seconds(one, USUAL_PLIES, nps or _USUAL_NPS) for one in played]
+    return [game_seconds(one, nps or _USUAL_NPS) for one in played]
 
 
 def _draws(said: float | None, past: Measured) -> tuple[float, str]:

@@ -30,7 +30,7 @@ from spsa.master.decide import CloseRound, GiveUpRound, Pacing, Pause, SetAside,
 from spsa.master.delivery import Delivery
 from spsa.master.delivery_setup import delivery_settings
 from spsa.planning.games_needed import GamesNeeded, cut, evenly, in_flight_after, in_flight_limit
-from spsa.planning.plan_inputs import USUAL_PLIES, mean_game_seconds
+from spsa.planning.plan_inputs import mean_game_seconds
 from spsa.text import FAILURE_LENGTH, printable
 
 Auto = Literal["auto"]
@@ -242,7 +242,7 @@ class Pacer:
         if settings.iterations_in_flight != AUTO:
             return Pacing(in_flight=settings.iterations_in_flight)
         most = in_flight_limit(settings.planned_iterations)
-        usual = mean_game_seconds(settings.game_settings, USUAL_PLIES, _ASSUMED_NPS)
+        usual = mean_game_seconds(settings.game_settings, _ASSUMED_NPS)
         games_needed = GamesNeeded(
             # or leased batches, if they are more because some wait at their worker
             slots=max(self._games_at_once(view), view.leased_batches),

@@ -60,27 +60,27 @@ class GameSpeed:
     idle: float
 
 
-def game_seconds(control: TimeControl, plies: float, nps: float | None) -> float | None:
-    """Seconds of a game with `plies`; None if the time control does not determine them.
+def game_seconds(control: TimeControl, nps: float | None) -> float | None:
+    """Seconds of a game of `USUAL_PLIES`; None if the time control does not determine them.
 
     That is the case for a fixed depth, and for nodes if the nodes per second are unknown.
     """
     mean = (control.low + control.high) / 2
     match control.kind:
         case TimeKind.MOVETIME:
-            return plies * mean
+            return USUAL_PLIES * mean
         case TimeKind.CLOCK:
-            sessions = plies / 2 / control.moves if control.moves else _CLOCK_USED
-            return 2 * sessions * mean + plies * control.increment
+            sessions = USUAL_PLIES / 2 / control.moves if control.moves else _CLOCK_USED
+            return 2 * sessions * mean + USUAL_PLIES * control.increment
         case TimeKind.NODES:
-            return None if nps is None else plies * mean / nps
+            return None if nps is None else USUAL_PLIES * mean / nps
         case TimeKind.DEPTH:
             return None
 
 
-def mean_game_seconds(settings: GameSettings, plies: float, nps: float | None) -> float | None:
+def mean_game_seconds(settings: GameSettings, nps: float | None) -> float | None:
     """The same of all games together, whose time controls have their shares."""
-    found = [game_seconds(one, plies, nps) for one in settings.played]
+    found = [game_seconds(one, nps) for one in settings.played]
     if any(seconds is None for seconds in found):
         return None
     both = zip(found, settings.shares, strict=True)

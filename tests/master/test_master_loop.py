@@ -22,7 +22,7 @@ from spsa.master.decide import Pacing
 from spsa.master.delivery import ASSUMED_SECONDS
 from spsa.master.session import AUTO, Pacer
 from spsa.planning.games_needed import GamesNeeded
-from spsa.planning.plan_inputs import USUAL_PLIES, mean_game_seconds
+from spsa.planning.plan_inputs import mean_game_seconds
 from spsa.report.status import status
 
 
@@ -261,7 +261,7 @@ def test_more_slots_want_more_games_and_longer_builds_too_and_threads_fewer():
     [
         ({}, 8, 10.0),
         ({"leased_batches": 11}, 11, 10.0),
-        ({"game_seconds": None}, 8, mean_game_seconds(long_run().game_settings, USUAL_PLIES, 1e6)),
+        ({"game_seconds": None}, 8, mean_game_seconds(long_run().game_settings, 1e6)),
     ],
 )
 def test_the_games_that_are_wanted_are_those_of_the_machines_that_are_seen(over, slots, seconds):
