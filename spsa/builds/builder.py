@@ -217,9 +217,8 @@ class FileMaker:
             tempfile.TemporaryDirectory(prefix="files-", dir=self.work) as folder,
         ):
             self.pinned.verify()
-            (out := Path(folder, "files")).mkdir()
             given = json.dumps(dict(values)).encode()
-            self.commands.run(argv, out, Path(folder, "logs"), self.timeout, given=given)
+            self.commands.answer(argv, out := Path(folder), self.timeout, given)
             written = sorted(out.iterdir())
             self._check(written)
             return {file.name: self.store.put(file) for file in written}

@@ -88,10 +88,12 @@ class Commands:
             raise BuildFailed(f"`{words}` ended with {process.returncode}\n{found}{note}")
         return output
 
-    def answer(self, argv: Sequence[str], cwd: Path) -> str:
-        """The output of a quick program."""
+    def answer(
+        self, argv: Sequence[str], cwd: Path, timeout: float = _ANSWER_SECONDS, given: bytes = b""
+    ) -> str:
+        """The output of a program that leaves no logs."""
         with tempfile.TemporaryDirectory(prefix="spsa-build-") as logs:
-            return self.run(argv, cwd, Path(logs), _ANSWER_SECONDS)
+            return self.run(argv, cwd, Path(logs), timeout, given=given)
 
     def _start(
         self, argv: Sequence[str], cwd: Path, stdin: int, stdout: int, stderr: int

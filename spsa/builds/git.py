@@ -248,8 +248,7 @@ def _git(cwd: Path, *words: str, address: str = "") -> str:
     }
     seconds = 60.0 if words[0] == "ls-remote" else 3600.0
     try:
-        with tempfile.TemporaryDirectory(prefix="spsa-git-") as logs:
-            return Commands(environment).run(["git", *words], cwd, Path(logs), seconds).strip()
+        return Commands(environment).answer(["git", *words], cwd, seconds).strip()
     except BuildFailed as error:
         if not address or isinstance(error.__cause__, OSError):  # git itself is missing
             raise BuildFailed(shown(str(error))) from None

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
 from spsa.builds.artifacts import BuiltEngine, HashedFile
@@ -25,9 +25,6 @@ log = logging.getLogger("spsa.master")
 Values = Mapping[str, float]
 Kind = tuple[str, ...]
 """Words of `requirements.kind_of`; none where engines are not made by kinds of machines."""
-
-_SAME = ("sha256", "build_key", "target", "size", "bench")
-"""What a binary and its row both have."""
 
 
 ASSUMED_SECONDS = 30.0
@@ -54,7 +51,7 @@ class Delivery(ABC):
     source_sha256: str | None = None
     usual: float | None = None
     refused: dict[str, str] = field(init=False, default_factory=dict)
-    _threads: ThreadPoolExecutor = field(init=False, repr=False)
+    _threads: ThreadPoolExecutor = field(init=False, repr=False, compare=False)
     _begun: dict[int, float] = field(init=False, default_factory=dict)
     _last: deque[float] = field(init=False, default_factory=lambda: deque(maxlen=_MEASURED))
 
@@ -137,9 +134,9 @@ class Delivery(ABC):
 
     def published(self, engine: BuiltEngine) -> EngineFile:
         """The row of a binary."""
-        same = {name: getattr(engine, name) for name in _SAME}
         content = engine.path.read_bytes() if self.keep_bytes else None
-        return EngineFile(**same, path=str(engine.path), content=content)
+        facts = asdict(engine) | {"path": str(engine.path), "content": content}
+        return EngineFile(**{name: facts[name] for name in facts.keys() - {"requires"}})
 
 
 def _alike(found: Mapping[Kind, Sides], refused: dict[str, str]) -> list[Sides]:

@@ -144,8 +144,8 @@ def delivery_of(
     return _built(config, source, wanted, store, work_folder(config), common), notes
 
 
-def given_source(config: Config, source: Path, store: Store, side: str) -> tuple[Delivery, str]:
-    """The engine in another folder as [build] makes it, in work copies of its own; its hash."""
+def given_source(config: Config, source: Path, store: Store, side: str) -> Delivery:
+    """The engine in another folder as [build] makes it, in work copies of its own."""
     wanted: Mapping[str, Any] = config.build.model_dump(mode="json", include=_DECIDING)
     by_workers = config.build.where == "worker"
     if not by_workers:
@@ -154,7 +154,7 @@ def given_source(config: Config, source: Path, store: Store, side: str) -> tuple
     given = EngineSource(Space(()), pinned, {})
     common = {**common_settings(config), "source_sha256": pinned.sha256}
     name, orders = f"{side} engine", store if by_workers else None
-    return _built(config, given, wanted, orders, work, common, name), pinned.sha256
+    return _built(config, given, wanted, orders, work, common, name)
 
 
 def common_settings(config: Config) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from spsa.master.decide import (
     Stop,
     next_decision,
 )
-from spsa.master.session import MasterSession, Pacer, RunSettings, log, master_of
+from spsa.master.session import MasterSession, RunSettings, log, master_of
 from spsa.master.validation import Background
 from spsa.text import FAILURE_LENGTH, printable
 
@@ -74,10 +74,6 @@ class Master(MasterSession[RunStatus]):
     # results and purges of the theta that was last written to params.toml
     _projected: tuple[int, int] | None = field(init=False, default=None)
 
-    @property
-    def _pacer(self) -> Pacer:
-        return Pacer(self.settings, self.delivery)
-
     def look(self, view: RunView) -> None:
         run = view.run
         if (run.applied, run.purges) != self._projected:
@@ -87,7 +83,8 @@ class Master(MasterSession[RunStatus]):
         self._drop_outdated(view)
 
     def advance(self, view: RunView) -> RunStatus | None:
-        match next_decision(view, self._pacer.pacing(view), self._progress()):
+        pacing = self.settings.pacing(view, self.delivery)
+        match next_decision(view, pacing, self._progress()):
             case StartBuild(k):
                 self._start_build(view.run, k)
             case GiveUpBuild(reason):
@@ -142,7 +139,7 @@ class Master(MasterSession[RunStatus]):
             k=proposal.k,
             opened_on=build.opened_on,
             opened_purges=build.purges,
-            in_flight=self._pacer.in_flight(proposal.k, build.opened_on),
+            in_flight=settings.in_flight(proposal.k, build.opened_on),
             a_k=proposal.a_k,
             c_k=proposal.c_k,
             game_settings=settings.game_settings,
@@ -152,9 +149,8 @@ class Master(MasterSession[RunStatus]):
             minus_parameters=proposal.played.minus,
             perturbation_signs=proposal.signs,
         )
-        batches = self._pacer.batches(view)
         new = NewIteration(
-            row=row, sides=sides, batches=batches, max_attempts=settings.max_attempts
+            row=row, sides=sides, batches=settings.batches(view), max_attempts=settings.max_attempts
         )
         beside = self.background.round_beside(view.run, proposal.k) if self.background else None
         number = self.store.open_iteration(self.master_lease, new, beside=beside)

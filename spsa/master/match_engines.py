@@ -117,8 +117,8 @@ def named_engine(
     else:
         remedy = "name a binary, the folder of a source, FOLDER@COMMIT or ADDRESS@REF"
         raise refused(f"there is no file or folder {text}", remedy)
-    delivery, sha256 = given_source(config, folder, store, side)
-    name = text
+    delivery = given_source(config, folder, store, side)
+    name, sha256 = text, delivery.source_sha256 or ""
     if commit is not None:  # with the place as it was written
         name = str(replace(commit, place=shown(text.removesuffix(f"@{commit.ref}"))))
     if place.is_dir():  # which may hold files that are no part of its commit

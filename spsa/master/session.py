@@ -37,9 +37,13 @@ Auto = Literal["auto"]
 AUTO: Final[Auto] = "auto"
 
 
+_ASSUMED_NPS = 1e6
+_ASSUMED_SECONDS = 10.0  # of a game to a fixed depth, until some have been played
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """How a run plays and moves.
+    """How a run plays and moves, and paces its iterations.
 
     Gains are derived from `planned_iterations`, also if the run is extended later.
     `iterations_in_flight` is "auto" if it follows the fleet. `origin` says which other run it began
@@ -79,6 +83,43 @@ class RunSettings:
             seed=seed,
             weights=self.game_settings.weights,
         )
+
+    def pacing(self, view: RunView, delivery: Delivery) -> Pacing:
+        """A fixed number of iterations in flight, or as many as the fleet in view needs."""
+        if self.iterations_in_flight != AUTO:
+            return Pacing(in_flight=self.iterations_in_flight)
+        usual = mean_game_seconds(self.game_settings, _ASSUMED_NPS)
+        games_needed = GamesNeeded(
+            # or leased batches, if they are more because some wait at their worker
+            slots=max(self._games_at_once(view), view.leased_batches),
+            game_seconds=view.game_seconds or usual or _ASSUMED_SECONDS,
+            games=self.games_per_iteration,
+            batch_games=self.batch_size,
+            build_seconds=delivery.seconds,
+        )
+        most = in_flight_limit(self.planned_iterations)
+        return Pacing(
+            in_flight=min(most, in_flight_after(view.run.applied)),
+            wanted=games_needed.wanted,
+            games=self.games_per_iteration,
+            builders=delivery.at_once,
+        )
+
+    def batches(self, view: RunView) -> tuple[int, ...]:
+        """The games of each batch of an iteration that is opened now."""
+        if self.iterations_in_flight != AUTO:
+            return evenly(self.games_per_iteration, self.batch_size)
+        return cut(self.games_per_iteration, self.batch_size, self._games_at_once(view))
+
+    def in_flight(self, k: int, opened_on: int) -> int:
+        """The number of iterations in flight, for the row of iteration k."""
+        fixed = self.iterations_in_flight
+        return k - opened_on if fixed == AUTO else fixed
+
+    def _games_at_once(self, view: RunView) -> int:
+        """A game takes a slot for each thread of an engine."""
+        threads = whole_option(self.game_settings.engine_options, "Threads")
+        return view.active_slots // max(1, threads)
 
 
 def differences(
@@ -223,54 +264,3 @@ class MasterSession(ABC, Generic[T]):
         except IllegalTransition as error:
             log.warning("the run has changed meanwhile, deciding again: %s", error)
             self.stopping.wait(self.tick)
-
-
-_ASSUMED_NPS = 1e6
-_ASSUMED_SECONDS = 10.0  # of a game to a fixed depth, until some have been played
-
-
-@dataclass(frozen=True, slots=True)
-class Pacer:
-    """The pacing of a run: a fixed number in flight, or as many as the fleet needs."""
-
-    settings: RunSettings
-    delivery: Delivery
-
-    def pacing(self, view: RunView) -> Pacing:
-        """The pacing for this view of the run."""
-        settings, delivery = self.settings, self.delivery
-        if settings.iterations_in_flight != AUTO:
-            return Pacing(in_flight=settings.iterations_in_flight)
-        most = in_flight_limit(settings.planned_iterations)
-        usual = mean_game_seconds(settings.game_settings, _ASSUMED_NPS)
-        games_needed = GamesNeeded(
-            # or leased batches, if they are more because some wait at their worker
-            slots=max(self._games_at_once(view), view.leased_batches),
-            game_seconds=view.game_seconds or usual or _ASSUMED_SECONDS,
-            games=settings.games_per_iteration,
-            batch_games=settings.batch_size,
-            build_seconds=delivery.seconds,
-        )
-        return Pacing(
-            in_flight=min(most, in_flight_after(view.run.applied)),
-            wanted=games_needed.wanted,
-            games=settings.games_per_iteration,
-            builders=delivery.at_once,
-        )
-
-    def batches(self, view: RunView) -> tuple[int, ...]:
-        """The games of each batch of an iteration that is opened now."""
-        settings = self.settings
-        if settings.iterations_in_flight != AUTO:
-            return evenly(settings.games_per_iteration, settings.batch_size)
-        return cut(settings.games_per_iteration, settings.batch_size, self._games_at_once(view))
-
-    def in_flight(self, k: int, opened_on: int) -> int:
-        """The number of iterations in flight, for the row of iteration k."""
-        fixed = self.settings.iterations_in_flight
-        return k - opened_on if fixed == AUTO else fixed
-
-    def _games_at_once(self, view: RunView) -> int:
-        """A game takes a slot for each thread of an engine."""
-        threads = whole_option(self.settings.game_settings.engine_options, "Threads")
-        return view.active_slots // max(1, threads)

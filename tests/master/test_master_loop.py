@@ -20,7 +20,7 @@ from spsa.lifecycle import RunStatus
 from spsa.master import loop
 from spsa.master.decide import Pacing
 from spsa.master.delivery import ASSUMED_SECONDS
-from spsa.master.session import AUTO, Pacer
+from spsa.master.session import AUTO
 from spsa.planning.games_needed import GamesNeeded
 from spsa.planning.plan_inputs import mean_game_seconds
 from spsa.report.status import status
@@ -221,8 +221,8 @@ def test_a_run_that_follows_its_fleet_goes_to_its_end_and_can_be_computed_again(
     assert broken(sql) == []
 
 
-def pacer(build_seconds=30.0, **over):
-    return Pacer(long_run(**over), FixedDelivery(usual=build_seconds))
+def pacing(view, build_seconds=30.0, **over):
+    return long_run(**over).pacing(view, FixedDelivery(usual=build_seconds))
 
 
 def seen(**over):
@@ -241,16 +241,15 @@ def seen(**over):
 
 def test_more_slots_want_more_games_and_longer_builds_too_and_threads_fewer():
     found = [
-        pacer(build_seconds).pacing(seen(active_slots=slots)).wanted
+        pacing(seen(active_slots=slots), build_seconds).wanted
         for slots, build_seconds in ((8, 30.0), (64, 30.0), (64, 60.0))
     ]
     assert found[0] < found[1] < found[2]
     assert found[1] > 64 / 10 * 30.0
-    game_settings = replace(long_run().game_settings, engine_options={"threads": "4"})
-    for_one, for_four = pacer(), pacer(game_settings=game_settings)
+    four = {"game_settings": replace(long_run().game_settings, engine_options={"threads": "4"})}
     fewer, more = seen(active_slots=16), seen(active_slots=64)
-    assert for_four.pacing(more).wanted == for_one.pacing(fewer).wanted
-    assert for_four.batches(more) == for_one.batches(fewer)
+    assert pacing(more, **four).wanted == pacing(fewer).wanted
+    assert long_run(**four).batches(more) == long_run().batches(fewer)
     unproved = FixedDelivery(source_sha256="0" * 64)
     assert unproved.seconds == ASSUMED_SECONDS, "before the first build"
     assert FixedDelivery().seconds == 0.0
@@ -265,27 +264,24 @@ def test_more_slots_want_more_games_and_longer_builds_too_and_threads_fewer():
     ],
 )
 def test_the_games_that_are_wanted_are_those_of_the_machines_that_are_seen(over, slots, seconds):
-    asked = pacer(7.0, games_per_iteration=40, batch_size=10)
     sizes = {"games": 40, "batch_games": 10, "build_seconds": 7.0}
     wanted = GamesNeeded(slots=slots, game_seconds=seconds, **sizes).wanted
-    builders = asked.delivery.at_once
-    found = asked.pacing(seen(**over))
-    assert found == Pacing(in_flight=1, wanted=wanted, games=40, builders=builders)
+    found = pacing(seen(**over), 7.0, games_per_iteration=40, batch_size=10)
+    assert found == Pacing(in_flight=1, wanted=wanted, games=40, builders=1)
 
 
 def test_depth_grows_with_the_results_up_to_what_the_length_of_the_run_bears():
     view = seen()
     numbers_in_flight = [
-        pacer().pacing(replace(view, run=replace(view.run, applied=n))).in_flight
-        for n in (0, 4, 99)
+        pacing(replace(view, run=replace(view.run, applied=n))).in_flight for n in (0, 4, 99)
     ]
     assert numbers_in_flight == [1, 2, 10]
-    assert pacer(planned_iterations=99).pacing(view).in_flight == 1
+    assert pacing(view, planned_iterations=99).in_flight == 1
 
 
 def test_a_batch_is_a_fair_share_of_what_is_left():
     few, many = seen(active_slots=2), seen(active_slots=64)
-    one = pacer(games_per_iteration=40, batch_size=10)
+    one = long_run(games_per_iteration=40, batch_size=10)
     assert one.batches(few) == (10, 10, 10, 4, 2, 2, 2)
     assert one.batches(many) == (2,) * 20
-    assert pacer(iterations_in_flight=2).batches(many) == (4,) * (GAMES // 4)
+    assert long_run(iterations_in_flight=2).batches(many) == (4,) * (GAMES // 4)
