@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import click
 
@@ -15,38 +14,7 @@ from spsa.errors import report_defect
 from spsa.output import PrintableLines, StderrLines, exit_code, write_any_text
 from spsa.text import closest
 
-Table = Mapping[str, tuple[str, str]]
-"""A command's name -> the module that has it, as an attribute of that name, and its summary."""
-
-
-class LazyGroup(click.Group):
-    def __init__(self, *arguments: Any, table: Table, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self.table = table
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.table)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.table:
-            return None
-        command = getattr(importlib.import_module(self.table[cmd_name][0]), cmd_name)
-        return command if isinstance(command, click.Command) else None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in self.table.items()])
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        known = self.table
-        if args and args[0] not in known and (close := closest(args[0], known)):
-            ctx.fail(f"No such command {args[0]!r}: did you mean {close!r}?")
-        return super().resolve_command(ctx, args)
-
-
-COMMANDS: Table = {
+COMMANDS: Mapping[str, tuple[str, str]] = {
     "init": ("spsa.cli.init", "Write a config.toml and params.toml for your own engine."),
     "probe": ("spsa.cli.probe", "Search with each parameter changed: which ones do nothing?"),
     "run": ("spsa.cli.run", "Tune: start a run, continue one, or begin where another one was."),
@@ -70,11 +38,32 @@ COMMANDS: Table = {
     "db": ("spsa.cli.db", "Create, upgrade or back up the tables."),
     "demo": ("spsa.cli.demo", "Tune the bundled engine in a few minutes, start to result."),
 }
+"""A command's name -> the module that has it, as an attribute of that name, and its summary."""
 
 
-@click.group(
-    cls=LazyGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
-)
+class LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and (close := closest(args[0], COMMANDS)):
+            ctx.fail(f"No such command {args[0]!r}: did you mean {close!r}?")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, package_name="spsa-tuner")
 def cli() -> None:
     """Tune the parameters of a chess engine by playing games: the commands of the master.

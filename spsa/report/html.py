@@ -6,7 +6,6 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from json import dumps
-from shlex import quote
 from typing import Any
 
 from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
@@ -79,13 +78,11 @@ def page(report: Report) -> str:
         .render(
             report=report,
             status=report.status,
-            history=report.history,
             style=Markup(asset("assets/look.css")),
             scripts=[Markup(script) for script in scripts],
             hashes=[b64encode(sha256(one.encode()).digest()).decode() for one in scripts],
             figures=Markup(data.replace("<", r"\u003c")),
             params=params_file(Space.from_json(report.run.space)).splitlines(),
-            quoted=quote,
         )
     )
     return html
