@@ -25,7 +25,8 @@ from benches.database import server
 from benches.database.looks import copy_rows
 from benches.database.scene import LEASE, TERMS, claimed, register, reported, shell
 from spsa.algorithms.tuning import tuning
-from spsa.core.params import Location, Parameter, Space
+from spsa.core.parameter import Location, Parameter
+from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Side, Sides
 from spsa.db.migrate import upgrade

@@ -60,8 +60,13 @@ Games = Annotated[int, Range(0, MAX_GAMES)]
 Played = Annotated[float, Range(0, 10**9, measured=True)]
 VoidGames = Annotated[int, Range(0, MAX_VOID_GAMES)]
 Bench = Annotated[int, Range(0, 10**18)]
-Words = Annotated[tuple[Word, ...], Items(100)]
-Runs = Annotated[tuple[Name, ...], Items(100)]
+Cores = Annotated[int, Range(1, 100_000)]
+Slots = Annotated[int, Range(1, MAX_SLOTS)]
+Slot = Annotated[int, Range(0, MAX_SLOTS)]
+SHORT = Items(100)
+Words = Annotated[tuple[Word, ...], SHORT]
+Runs = Annotated[tuple[Name, ...], SHORT]
+VOIDS = Items(VOID_REASONS + 1)
 
 ReportOutcome = Literal["accepted", "already", "conflict", "lost"]
 """What became of a report.
@@ -114,8 +119,8 @@ class WorkerInfo(Request[RegisteredWorker]):
     name: Name
     host: Name
     platform: Word
-    cores: Annotated[int, Range(1, 100_000)]
-    concurrency: Annotated[int, Range(1, MAX_SLOTS)]
+    cores: Cores
+    concurrency: Slots
     version: Word
     sandbox: Word | None = None
     provides: Words = ()
@@ -266,9 +271,9 @@ class BatchResult:
     """
 
     tally: Tally
-    voids: Annotated[
-        Mapping[Annotated[str, Text(1, VOID_REASON_LENGTH)], VoidGames], Items(VOID_REASONS + 1)
-    ] = field(default_factory=dict)
+    voids: Annotated[Mapping[Annotated[str, Text(1, VOID_REASON_LENGTH)], VoidGames], VOIDS] = (
+        field(default_factory=dict)
+    )
     plus_nodes: Nodes = 0
     minus_nodes: Nodes = 0
     moves: Annotated[int, Range(0, 10**9)] = 0
@@ -276,7 +281,7 @@ class BatchResult:
     minus_time_losses: Games = 0
     seconds: Played = 0.0
     think_seconds: Played = 0.0
-    slot: Annotated[int, Range(0, MAX_SLOTS)] | None = None
+    slot: Slot | None = None
     scale: Scale = 1.0
     kept_voids: KeptVoids = ()
 

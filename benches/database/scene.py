@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from spsa.core import Update
 from spsa.core.game_settings import GameSettings, TimeControl
-from spsa.core.params import Location, Parameter, Space
+from spsa.core.parameter import Location, Parameter
+from spsa.core.params import Space
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.database import create_engine

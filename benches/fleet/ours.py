@@ -14,7 +14,8 @@ from benches.fleet.scene import BATCH_GAMES, BUILD_SECONDS, Scene
 from spsa import __version__
 from spsa.algorithms.tuning import Tuning, tuning
 from spsa.core.game_settings import GameSettings, TimeControl
-from spsa.core.params import Location, Parameter, Space
+from spsa.core.parameter import Location, Parameter
+from spsa.core.params import Space
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.master_queries import Side, Sides

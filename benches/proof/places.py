@@ -14,7 +14,7 @@ from spsa.config.projection import project_theta
 from spsa.config.settings import Config
 from spsa.config.source import other_values, read_sources
 from spsa.config.space import load_space
-from spsa.core.params import Role
+from spsa.core.parameter import Role
 from spsa.errors import Fault, InvalidInput
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space

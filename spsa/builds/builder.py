@@ -30,8 +30,8 @@ from spsa.builds.tree import (
     disk_errors_as_tuning_errors,
     unpack,
 )
-from spsa.core import Column
 from spsa.core.game_settings import TimeControl
+from spsa.core.json_values import to_json
 from spsa.core.uci_options import Declarations
 from spsa.errors import BuildFailed, TuningError
 from spsa.files import MAX_TEXT, content, remove_old, write_whole
@@ -238,13 +238,11 @@ class FileMaker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildOrder(Column):
+class BuildOrder:
     """Two engines for one kind of machine.
 
     `kind` are words of `requirements.kind_of`, `source_sha256` is the hash of the source's archive.
     """
-
-    column = "recipe"
 
     kind: tuple[str, ...]
     source_sha256: str
@@ -255,7 +253,7 @@ class BuildOrder(Column):
     @property
     def key(self) -> str:
         """The same for equal orders: the name under which the database keeps the two engines."""
-        return digest_of(self.to_json())
+        return digest_of(to_json(self))
 
 
 def archive_of(pinned: Pinned) -> bytes:

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from spsa.builds.commands import Commands
 from spsa.builds.tree import whole_folder
-from spsa.core import Column
 from spsa.errors import BuildFailed, InvalidInput, RepositoryUnreachable
 from spsa.files import MAX_TEXT, cache_folder, content, private_folder, write_whole
 from spsa.text import without_passwords
@@ -36,13 +35,11 @@ log = logging.getLogger("spsa.builds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceCommit(Column):
+class SourceCommit:
     """The commit of a source at `place`, an address or a folder, and the ref that named it.
 
     No `place` has a password. `ref` is empty for a folder as it is, which may be `with_changes`.
     """
-
-    column = "source"
 
     place: str
     commit: str

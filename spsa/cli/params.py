@@ -24,6 +24,7 @@ from spsa.config.projection import params_file, written
 from spsa.config.settings import Config
 from spsa.config.source import other_values, source_lines
 from spsa.config.space import load_space
+from spsa.core.json_values import stored
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.tables import Run
@@ -96,7 +97,8 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
         _refuse_theta(theta)
     else:
         chosen, row = _of_run(config.database.url, run, theta)
-        began = SourceCommit.from_json(found) if (found := row.settings.get("source")) else None
+        found = row.settings.get("source")
+        began = None if found is None else stored(SourceCommit, found, "settings")
         if advice := chosen.step_advice(row.estimates.better_step):
             echo(advice, err=True)
     values = space.rounded(space.steps({p.name: p.value for p in chosen.parameters}))

@@ -8,7 +8,7 @@ import click
 
 from spsa.cli.common import json_option, with_config
 from spsa.config.settings import Config
-from spsa.core.params import Number, Parameter
+from spsa.core.parameter import Number, Parameter
 from spsa.live_display import counting, working
 from spsa.master.delivery_setup import temporary_delivery
 from spsa.master.probe import A_GAME, Probed, Prober, Tried, proposed_steps

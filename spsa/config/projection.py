@@ -10,7 +10,8 @@ import tomlkit
 
 from spsa.config.document import read_document
 from spsa.config.space import load_space, space_of
-from spsa.core.params import Location, Number, Parameter, Role, Space
+from spsa.core.parameter import Location, Number, Parameter, Role
+from spsa.core.params import Space
 from spsa.errors import InvalidInput
 from spsa.files import write_whole
 

@@ -39,7 +39,7 @@ from spsa.config.section import (
     refuse_all,
 )
 from spsa.core.game_settings import MAX_HANDICAP, GameSettings
-from spsa.core.params.parameter import SOURCE_SUFFIXES
+from spsa.core.parameter import SOURCE_SUFFIXES
 from spsa.db.url import DEFAULT_URL, configured_url, parsed
 from spsa.errors import InvalidInput
 from spsa.text import closest, is_printable

@@ -10,8 +10,8 @@ from spsa.builds.sources.rewriting import element as element_at
 from spsa.config.document import Found, Key, read_document
 from spsa.config.settings import Config
 from spsa.core.game_settings import GameSettings
-from spsa.core.params import Number, Parameter, Role, Space
-from spsa.core.params.parameter import assignments, by_location
+from spsa.core.parameter import Number, Parameter, Role, assignments, by_location
+from spsa.core.params import Space
 from spsa.core.uci_options import CHESS960, Declarations
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.files import content

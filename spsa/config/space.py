@@ -8,8 +8,17 @@ from pydantic import AfterValidator, Field
 
 from spsa.config.document import Document, Found, read_document, shown
 from spsa.config.section import OptionalText, Section, Text, read_table, refusal
-from spsa.core.params import Constraint, Location, Number, Parameter, Role, Space
-from spsa.core.params.parameter import circle, conflicts, feasible
+from spsa.core.parameter import (
+    Constraint,
+    Location,
+    Number,
+    Parameter,
+    Role,
+    circle,
+    conflicts,
+    feasible,
+)
+from spsa.core.params import Space
 from spsa.errors import Fault, InvalidInput
 from spsa.text import suggestion
 

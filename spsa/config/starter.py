@@ -17,8 +17,7 @@ from spsa.builds.commands import workspace_of
 from spsa.config.settings import Sections
 from spsa.config.space import ParameterSection
 from spsa.config.suggestions import Suggested
-from spsa.core.params import Number
-from spsa.core.params.parameter import SOURCE_SUFFIXES
+from spsa.core.parameter import SOURCE_SUFFIXES, Number
 from spsa.errors import InvalidInput
 from spsa.files import MAX_TEXT, content
 from spsa.planning.plan_inputs import Shape

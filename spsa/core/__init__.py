@@ -6,28 +6,12 @@ Here is what the columns of a run say of its present state: theta, estimates, an
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any
 
-from spsa.core.json_values import Range, as_written, from_json, to_json
+from spsa.core.json_values import Range
 
 Values = Mapping[str, float]
 Seconds = Annotated[float, Range(0, 7 * 86_400)]
-
-
-class Column:
-    """A dataclass that is a column of JSON of this name, in several tables perhaps."""
-
-    __slots__ = ()
-    column: ClassVar[str]
-
-    def to_json(self) -> dict[str, Any]:
-        return {field.name: to_json(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
-
-    @classmethod
-    def from_json(cls, data: Any) -> Self:
-        """What `to_json` gave; UnusableState if the JSON is anything else."""
-        with as_written(f"a column `{cls.column}`"):
-            return from_json(cls, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +59,13 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Builds(Column):
+class Builds:
     """The builds of a run at one moment.
 
     `iterations` are the k that are being built, the first of them for `seconds`; they wait where
     no worker builds, without `has_builder`. `usual` is what the last iterations took in seconds,
     the slowest of a few, None before the first.
     """
-
-    column = "builds"
 
     iterations: tuple[int, ...] = ()
     seconds: Seconds = 0.0

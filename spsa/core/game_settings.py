@@ -19,7 +19,7 @@ from itertools import accumulate, pairwise
 from math import gcd, lcm
 from typing import Annotated, Self
 
-from spsa.core import Column, derived_seed
+from spsa.core import derived_seed
 from spsa.core.json_values import Range
 
 MAX_NODES = 2**48  # of one move: at 10^9 nodes a second that takes 78 hours
@@ -232,7 +232,7 @@ class MinusSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GameSettings(Column):
+class GameSettings:
     """The game settings: all that decides a game besides the engines, the seed and the opening.
 
     Both engines are started with `engine_arguments`. `engine_files` are by the options that take
@@ -240,8 +240,6 @@ class GameSettings(Column):
     `time_control` is the first; a claim has those of its own batch alone. `minus` is None where
     both sides play by the same.
     """
-
-    column = "game_settings"
 
     time_control: TimeControl
     adjudication: Adjudication = field(default_factory=Adjudication)

@@ -7,7 +7,7 @@ constraints from it. Columns of JSON have no such constraint; they are read with
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
@@ -108,13 +108,6 @@ Limit = Range | Text | Items
 """What a field may hold besides its type: why a value is refused, and the same in SQL."""
 
 
-def checks(kind: type, columns: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Column and condition of the CHECKs for the columns that are fields of `kind`."""
-    for column in columns:
-        for limit in _limits(_hints(kind)[column][0]):
-            yield column, limit.condition(column)
-
-
 def checked(value: Value) -> Value:
     """The same value, if `from_json` would give it; else OutOfRange, as that raises it."""
     from_json(type(value), to_json(value))
@@ -138,7 +131,7 @@ def from_json(kind: type[Value], data: Any, place: str = "") -> Value:
     """The value that `to_json` made this JSON of; `place`, for messages, is where it stands.
 
     A whole number stays one in a field for any number. A class of a field may have its own
-    `from_json`; the field may also have a value of it.
+    `from_json`; the field of a dataclass may have a value of it already.
 
     Raises:
         OutOfRange: names the first field that is missing, unknown, of another type than declared,
@@ -159,10 +152,10 @@ def _hints(kind: Any) -> Mapping[str, tuple[Any, bool]]:
     }
 
 
-def _limits(hint: Any) -> tuple[Limit, ...]:
-    """The limits of a field; those of a field that may be null stand inside."""
+def limits_of(hint: Any) -> tuple[Limit, ...]:
+    """The limits of a field or column; those of one that may be null stand inside."""
     if get_origin(hint) in (Union, UnionType):
-        return next(filter(None, map(_limits, get_args(hint))), ())
+        return next(filter(None, map(limits_of, get_args(hint))), ())
     return getattr(hint, "__metadata__", ())
 
 
@@ -182,7 +175,7 @@ def _read(hint: Any, data: Any, where: str) -> Any:
     if origin is Literal or issubclass(origin, StrEnum):
         return _choice(origin, of or tuple(origin), data, where)
     if hasattr(origin, "from_json"):
-        return data if isinstance(data, origin) else origin.from_json(data)
+        return origin.from_json(data)
     if is_dataclass(origin):
         return _object(origin, data, where)
     name, kinds = _TYPES.get(origin, ("object", (Mapping,)))
@@ -225,6 +218,8 @@ def _items(kind: type, of: tuple[Any, ...], data: Any, where: str) -> Any:
 
 
 def _mapping(of: tuple[Any, ...], data: Any, where: str) -> Any:
+    if of == (str, float) and all(map(is_number, data.values())):  # thousands of thetas are read
+        return dict(data)
     return {
         _read(of[0], name, f"{where} has a name that"): _read(of[1], part, f"{where}.{shown(name)}")
         for name, part in data.items()
@@ -233,6 +228,8 @@ def _mapping(of: tuple[Any, ...], data: Any, where: str) -> Any:
 
 def _object(kind: Any, data: Any, where: str) -> Any:
     hints = _hints(kind)
+    if isinstance(data, kind):
+        return data
     if not isinstance(data, Mapping):
         _refuse(where, f"is {shown(data)}; it has to be of the JSON type object")
     if unknown := sorted(data.keys() - hints.keys()):
@@ -288,9 +285,7 @@ def as_written(what: str) -> Iterator[None]:
         ) from error
 
 
-def finite(values: Mapping[str, float]) -> Mapping[str, float]:
-    """The same mapping from names to finite numbers; TypeError if it is anything else."""
-    for name, value in values.items():
-        if not is_number(value):
-            raise TypeError(f"{name} is {value!r}")
-    return values
+def stored(kind: type[Value], data: Any, column: str) -> Value:
+    """The value whose JSON is in this column; UnusableState if it holds anything else."""
+    with as_written(f"a column `{column}`"):
+        return from_json(kind, data, column)

@@ -7,13 +7,14 @@ nothing. The SQL files hold named statements: `execute` runs one of them.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
+from inspect import get_annotations
 from itertools import chain
-from typing import Any
+from typing import Any, get_args
 
 import sqlalchemy as sa
 from sqlalchemy import CheckConstraint, bindparam
@@ -22,7 +23,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_co
 from sqlalchemy.types import TypeDecorator
 
 from spsa.core.game_settings import GameSettings
-from spsa.core.json_values import checks
+from spsa.core.json_values import limits_of, stored, to_json
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition
 from spsa.protocol import ACTIVE_SECONDS
@@ -55,30 +56,33 @@ class UtcTime(TypeDecorator[datetime]):
 
 
 class Stored(TypeDecorator[Any]):
-    """A JSON column that holds a value with `to_json`, read by a function."""
+    """A JSON column of this name with values of one type, which are checked when they are read."""
 
     impl = sa.JSON
     cache_ok = True
 
-    def __init__(self, read: Callable[[Any], Any]) -> None:
+    def __init__(self, kind: Any, column: str) -> None:
         super().__init__(none_as_null=True)
-        self.read = read
+        self.kind, self.column = kind, column
 
     def process_bind_param(self, value: Any, dialect: sa.Dialect) -> Any:
-        return value.to_json() if hasattr(value, "to_json") else value
+        return to_json(value)
 
     def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:
-        return None if value is None else self.read(value)
+        return None if value is None else stored(self.kind, value, self.column)
 
 
 class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
-    """A row; the attributes of one that was read are not changed."""
+    """A row; the attributes of one that was read are not changed.
+
+    A column whose annotation has a limit has a CHECK of its name.
+    """
 
     type_annotation_map = {  # noqa: RUF012
         str: sa.Text,
         float: sa.Double,
         datetime: UtcTime,
-        GameSettings: Stored(GameSettings.from_json),
+        GameSettings: Stored(GameSettings, "game_settings"),
         Mapping[str, Any]: Json,
         Mapping[str, str]: Json,
         Mapping[str, int]: Json,
@@ -93,6 +97,13 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
             "pk": "pk_%(table_name)s",
         }
     )
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, hint in get_annotations(cls).items():
+            for limit in chain.from_iterable(map(limits_of, get_args(hint))):
+                check = CheckConstraint(limit.condition(name), name=name)
+                cls.__table__.append_constraint(check)  # type: ignore[attr-defined]
 
 
 def status_column(words: type[StrEnum], first: StrEnum, name: str = "status") -> Any:
@@ -117,19 +128,6 @@ def now_column() -> Any:
 def optional(*kind: Any, **options: Any) -> Any:
     """A column that is NULL unless it is given."""
     return mapped_column(*kind, default=None, nullable=True, **options)
-
-
-def limited(kind: type, *columns: str, **renamed: str) -> list[CheckConstraint]:
-    """A CHECK for each column that is a field of `kind`, named after the column.
-
-    `renamed` has columns that are named otherwise than their field.
-    """
-    fields = {column: column for column in columns} | renamed
-    return [
-        CheckConstraint(condition.replace(field, column), name=column)
-        for column, field in fields.items()
-        for _, condition in checks(kind, (field,))
-    ]
 
 
 def written_out(column: Any, *statuses: StrEnum) -> sa.ColumnElement[bool]:
@@ -229,7 +227,6 @@ def _compiled_time(element: Any, compiler: Any, **options: Any) -> str:
 _FILES = ("protocol.sql", "builds.sql", "master.sql")
 _COMMENT = re.compile(r" *--(?! (?:name|fragment):).*$", re.MULTILINE)
 _HEAD = re.compile(r"^-- (name|fragment): (\S+)\n", re.MULTILINE)
-_PLACE = re.compile(r"\{([A-Za-z_]+)(?: of (\w+))?\}")
 _LOCK = re.compile(r"\s+FOR (?:NO KEY )?UPDATE(?: OF \w+)?(?: SKIP LOCKED)?")
 _TIME = re.compile(r"spsa_time\(([^()]*(?:\([^()]*\))?[^()]*)\)")
 _LIST = re.compile(r"IN :(\w+)")
@@ -237,7 +234,7 @@ _LIST = re.compile(r"IN :(\w+)")
 
 @cache
 def _statement(name: str, dialect: str) -> sa.TextClause:
-    text = _in_dialect(_expanded(_texts()["name", name]), dialect)
+    text = _in_dialect(_statements()[name], dialect)
     lists: list[sa.BindParameter[Any]] = [
         bindparam(found, expanding=True) for found in _LIST.findall(text)
     ]
@@ -245,24 +242,20 @@ def _statement(name: str, dialect: str) -> sa.TextClause:
 
 
 @cache
-def _texts() -> dict[tuple[str, str], str]:
-    """The statements and fragments."""
-    return dict(chain.from_iterable(named_texts(name).items() for name in _FILES))
+def _statements() -> dict[str, str]:
+    """The statements, in which fragments stand that are written above them.
 
-
-def _expanded(text: str) -> str:
-    """Put fragments in; `{suited of w2}` is the fragment `suited` about w2 instead of w."""
-    while _PLACE.search(text):
-        text = _PLACE.sub(_fragment, text)
-    return text
-
-
-def _fragment(place: re.Match[str]) -> str:
-    if place[1] == "ACTIVE_SECONDS":
-        return str(ACTIVE_SECONDS)
-    body = _texts()["fragment", place[1]]
-    about = re.sub(r"\bw\.", f"{place[2]}.", body) if place[2] else body
-    return f"({about})"
+    `{suited of w2}` is the fragment `suited` about w2 instead of w.
+    """
+    found: dict[str, str] = {}
+    places: dict[str, Any] = {"ACTIVE_SECONDS": ACTIVE_SECONDS}
+    for (kind, name), text in chain.from_iterable(named_texts(one).items() for one in _FILES):
+        whole = text.format_map(places)
+        if kind == "name":
+            found[name] = whole
+        else:
+            places |= {name: f"({whole})", f"{name} of w2": re.sub(r"\bw\.", "w2.", f"({whole})")}
+    return found
 
 
 def _in_dialect(text: str, dialect: str) -> str:

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy import CheckConstraint, ForeignKey, delete, insert, select, update
@@ -20,7 +20,6 @@ from spsa.db.base import (
     Base,
     Identity,
     execute,
-    limited,
     not_registered,
     now_column,
     number_column,
@@ -49,15 +48,16 @@ class Build(Base, kw_only=True):
     status: Mapped[BatchStatus] = status_column(BatchStatus, BatchStatus.READY)
     attempt: Mapped[int] = number_column()
     max_attempts: Mapped[int]
-    claim_id: Mapped[str | None] = optional(unique=True)
+    claim_id: Mapped[protocol.ClaimId | None] = optional(unique=True)
     worker_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_worker.id"))
     leased_at: Mapped[datetime | None] = optional()
     lease_expires_at: Mapped[datetime | None] = optional()
     plus_sha256: Mapped[str | None] = optional(ForeignKey("spsa_engine.sha256"))
     minus_sha256: Mapped[str | None] = optional(ForeignKey("spsa_engine.sha256"))
-    plus_bench: Mapped[int | None] = optional(sa.BigInteger)
-    minus_bench: Mapped[int | None] = optional(sa.BigInteger)
-    binary_requires: Mapped[str | None] = optional()  # words, as spsa_worker.provides
+    plus_bench: Mapped[protocol.Bench | None] = optional(sa.BigInteger)
+    minus_bench: Mapped[protocol.Bench | None] = optional(sa.BigInteger)
+    # words, as spsa_worker.provides
+    binary_requires: Mapped[Annotated[str, protocol.SHORT] | None] = optional()
     # the engines that a remote worker has sent, until they are published
     plus_content: Mapped[bytes | None] = optional("plus_bytes", deferred=True)
     minus_content: Mapped[bytes | None] = optional("minus_bytes", deferred=True)
@@ -74,9 +74,6 @@ class Build(Base, kw_only=True):
             "(status = 'done') = (plus_sha256 IS NOT NULL AND minus_sha256 IS NOT NULL)",
             name="done",
         ),
-        *limited(protocol.BuildClaim, "claim_id"),
-        *limited(protocol.BuiltFile, plus_bench="bench", minus_bench="bench"),
-        *limited(protocol.BuildResult, binary_requires="requires"),
     )
 
 
@@ -87,10 +84,8 @@ class BuildFailure(Base, kw_only=True):
 
     build_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_build.id"), primary_key=True)
     machine: Mapped[str] = mapped_column(ForeignKey("spsa_machine.name"), primary_key=True)
-    reason: Mapped[str]
+    reason: Mapped[protocol.Reason]
     at: Mapped[datetime] = now_column()
-
-    __table_args__ = tuple(limited(protocol.BuildReturn, "reason"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,16 +7,16 @@ query them.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import sqlalchemy as sa
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from spsa import protocol
-from spsa.core import Builds, Column, Estimates, Update
+from spsa.core import Builds, Estimates, Update
 from spsa.core.game_settings import MAX_MOVES, GameSettings
-from spsa.core.json_values import as_written, finite, from_json
+from spsa.core.json_values import Text, as_written
 from spsa.db.base import (
     COUNTS,
     GAMES,
@@ -27,7 +27,6 @@ from spsa.db.base import (
     Counts,
     Identity,
     Stored,
-    limited,
     now_column,
     number_column,
     optional,
@@ -44,6 +43,7 @@ from spsa.lifecycle import (
     RunStatus,
     terminal,
 )
+from spsa.text import NAME_LENGTH
 
 
 class EngineFile(Base, kw_only=True):
@@ -51,7 +51,7 @@ class EngineFile(Base, kw_only=True):
 
     __tablename__ = "spsa_engine"
 
-    sha256: Mapped[str] = mapped_column(primary_key=True)
+    sha256: Mapped[protocol.Sha256] = mapped_column(primary_key=True)
     build_key: Mapped[str]
     target: Mapped[str]
     size: Mapped[int] = mapped_column(sa.BigInteger)
@@ -60,19 +60,15 @@ class EngineFile(Base, kw_only=True):
     content: Mapped[bytes | None] = optional("bytes", deferred=True)
     created_at: Mapped[datetime] = now_column()
 
-    __table_args__ = (CheckConstraint("length(sha256) = 64", name="sha256"),)
-
 
 class StoredFile(Base, kw_only=True):
     """A book, a side file or the archive of a source, for workers that get their files here."""
 
     __tablename__ = "spsa_file"
 
-    sha256: Mapped[str] = mapped_column(primary_key=True)
+    sha256: Mapped[protocol.Sha256] = mapped_column(primary_key=True)
     content: Mapped[bytes] = mapped_column("bytes", deferred=True)
     created_at: Mapped[datetime] = now_column()
-
-    __table_args__ = (CheckConstraint("length(sha256) = 64", name="sha256"),)
 
 
 Values = Mapping[str, float]
@@ -80,7 +76,7 @@ Values = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared(Column):
+class Compared:
     """What a validation compares.
 
     `theta` and `against` are "final", "averaged", "supported", "start", the number of a result, or
@@ -89,18 +85,11 @@ class Compared(Column):
     fixed length. `background`: the master plays it while it tunes.
     """
 
-    column = "compared"
-
     theta: str = "final"
     against: str = "start"
     time_control: str | None = None
     sprt: tuple[float, float] | None = None
     background: bool = False
-
-
-def theta_of(values: Any) -> Values:
-    with as_written("a column of theta"):
-        return finite(values)
 
 
 class Run(Base, kw_only=True):
@@ -122,8 +111,8 @@ class Run(Base, kw_only=True):
     game_settings: Mapped[GameSettings]
     source_sha256: Mapped[str | None] = optional()
     max_iterations: Mapped[int]
-    start_theta: Mapped[Values] = mapped_column(Stored(theta_of), default_factory=dict)
-    theta: Mapped[Values] = mapped_column(Stored(theta_of))  # the current values of the parameters
+    start_theta: Mapped[Values] = mapped_column(Stored(Values, "start_theta"), default_factory=dict)
+    theta: Mapped[Values] = mapped_column(Stored(Values, "theta"))  # the current values
     theta_averaged: Mapped[Values | None] = optional()  # see Estimates
     theta_averaged_sd: Mapped[Values | None] = optional()
     theta_supported: Mapped[Values | None] = optional()
@@ -135,7 +124,7 @@ class Run(Base, kw_only=True):
     master_id: Mapped[str | None] = optional()
     epoch: Mapped[int] = number_column(0, sa.BigInteger)
     lease_expires_at: Mapped[datetime | None] = optional()
-    builds: Mapped[Builds | None] = optional(Stored(Builds.from_json))
+    builds: Mapped[Builds | None] = optional(Stored(Builds, "builds"))
     created_at: Mapped[datetime] = now_column()
     finished_at: Mapped[datetime | None] = optional()
     # scheduling: the highest priority first, and equal ones by their shares of the slots
@@ -233,7 +222,7 @@ class Iteration(Counts, Base, kw_only=True):
     # for a level of x86-64, or for a pattern like `requires`: sha256 and path of plus and minus
     variants: Mapped[Mapping[str, Any] | None] = optional()
     match_number: Mapped[int | None] = optional()
-    compared: Mapped[Compared | None] = optional(Stored(Compared.from_json))
+    compared: Mapped[Compared | None] = optional(Stored(Compared, "compared"))
 
     __table_args__ = (
         UniqueConstraint("run_id", "iteration_number"),
@@ -318,7 +307,7 @@ class Step(Base, kw_only=True):
     k: Mapped[int]
     theta_before: Mapped[Values]
     delta: Mapped[Values]
-    theta_after: Mapped[Values] = mapped_column(Stored(theta_of))
+    theta_after: Mapped[Values] = mapped_column(Stored(Values, "theta_after"))
     bounded: Mapped[bool]
     epoch: Mapped[int] = mapped_column(sa.BigInteger)
     created_at: Mapped[datetime] = now_column()
@@ -339,7 +328,7 @@ class Purge(Base, kw_only=True):
     number: Mapped[int]
     applied: Mapped[int]
     theta_before: Mapped[Values]
-    theta_after: Mapped[Values] = mapped_column(Stored(theta_of))
+    theta_after: Mapped[Values] = mapped_column(Stored(Values, "theta_after"))
     games: Mapped[int] = number_column()
     selection: Mapped[Mapping[str, Any]]
     actor: Mapped[str]
@@ -379,17 +368,13 @@ class Machine(Base, kw_only=True):
 
     __tablename__ = "spsa_machine"
 
-    name: Mapped[str] = mapped_column(primary_key=True)
-    secret_sha256: Mapped[str] = mapped_column(unique=True)
+    # of a host; a second one of its name gets a longer one
+    name: Mapped[Annotated[str, Text(1, NAME_LENGTH + 20)]] = mapped_column(primary_key=True)
+    secret_sha256: Mapped[protocol.Sha256] = mapped_column(unique=True)
     role: Mapped[MachineRole] = status_column(MachineRole, MachineRole.WORKER, "role")
     invited_by: Mapped[str | None] = optional()  # NULL: a direct worker registered it
     created_at: Mapped[datetime] = now_column()
     revoked_at: Mapped[datetime | None] = optional()
-
-    __table_args__ = (
-        CheckConstraint("length(name) BETWEEN 1 AND 220", name="name"),
-        CheckConstraint("length(secret_sha256) = 64", name="secret_sha256"),
-    )
 
     @property
     def may_build(self) -> bool:
@@ -403,30 +388,26 @@ class Worker(Base, kw_only=True):
     __tablename__ = "spsa_worker"
 
     id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
-    name: Mapped[str] = mapped_column(unique=True)
+    name: Mapped[protocol.Name] = mapped_column(unique=True)
     host: Mapped[str] = mapped_column(ForeignKey("spsa_machine.name"))
-    platform: Mapped[str]
-    cores: Mapped[int]
-    concurrency: Mapped[int]
-    nps: Mapped[float | None] = optional()
-    scale: Mapped[float | None] = optional()  # by what it multiplied times last
-    version: Mapped[str]
+    platform: Mapped[protocol.Word]
+    cores: Mapped[protocol.Cores]
+    concurrency: Mapped[protocol.Slots]
+    nps: Mapped[protocol.Speed | None] = optional()
+    scale: Mapped[protocol.Scale | None] = optional()  # by what it multiplied times last
+    version: Mapped[protocol.Word]
     first_seen_at: Mapped[datetime] = now_column()
     last_seen_at: Mapped[datetime] = now_column()
-    sandbox: Mapped[str | None] = optional()  # of its engines
-    provides: Mapped[str | None] = optional()  # words in order, each between two spaces
+    sandbox: Mapped[protocol.Word | None] = optional()  # of its engines
+    # words in order, each between two spaces
+    provides: Mapped[Annotated[str, protocol.SHORT] | None] = optional()
     # the runs that it takes and those that it leaves, as the keys of objects; NULL: all, none
-    only_runs: Mapped[Mapping[str, Any] | None] = optional()
-    not_runs: Mapped[Mapping[str, Any] | None] = optional()
+    only_runs: Mapped[Annotated[Mapping[str, Any], protocol.SHORT] | None] = optional()
+    not_runs: Mapped[Annotated[Mapping[str, Any], protocol.SHORT] | None] = optional()
     # void games of the attempts that it failed, until its machine is released
     failed_void_games: Mapped[int] = number_column(0, sa.BigInteger)
 
     __table_args__ = (
-        *limited(
-            protocol.WorkerInfo, "name", "platform", "cores", "concurrency", "version", "sandbox"
-        ),
-        *limited(protocol.WorkerInfo, "provides", "only_runs", "not_runs"),
-        *limited(protocol.Measured, "nps", "scale"),
         Index("ix_spsa_worker_last_seen_at", "last_seen_at"),
         Index("ix_spsa_worker_host", "host"),
     )
@@ -441,11 +422,6 @@ def _joined(**options: Any) -> Any:
     """Another row, for the queries that load it."""
     hidden: dict[str, Any] = dict.fromkeys(("init", "repr", "compare"), False)
     return relationship(viewonly=True, lazy="raise", **hidden, **options)
-
-
-def _kept_voids(log: Any) -> tuple[protocol.KeptVoid, ...]:
-    with as_written("a column `void_log`"):
-        return tuple(from_json(protocol.KeptVoid, one) for one in log)
 
 
 class Batch(Counts, Base, kw_only=True):
@@ -466,29 +442,30 @@ class Batch(Counts, Base, kw_only=True):
     status: Mapped[BatchStatus] = status_column(BatchStatus, BatchStatus.READY)
     attempt: Mapped[int] = number_column()
     max_attempts: Mapped[int]
-    claim_id: Mapped[str | None] = optional()
+    claim_id: Mapped[protocol.ClaimId | None] = optional()
     worker_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_worker.id"))
     # whose lease had expired when the batch was claimed last
     expired_worker_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_worker.id"))
     leased_at: Mapped[datetime | None] = optional()
     lease_expires_at: Mapped[datetime | None] = optional()
-    voids: Mapped[Mapping[str, int] | None] = optional()
+    voids: Mapped[Annotated[Mapping[str, int], protocol.VOIDS] | None] = optional()
     own_void_games: Mapped[int] = number_column()  # of the reported attempt: the sum of `voids`
+    # the last ones
     void_log: Mapped[tuple[protocol.KeptVoid, ...] | None] = optional(
-        Stored(_kept_voids)
-    )  # the last ones
+        Stored(tuple[protocol.KeptVoid, ...], "void_log")
+    )
     void_worker_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_worker.id"))
-    plus_nodes: Mapped[int] = number_column(0, sa.BigInteger)
-    minus_nodes: Mapped[int] = number_column(0, sa.BigInteger)
+    plus_nodes: Mapped[protocol.Nodes] = number_column(0, sa.BigInteger)
+    minus_nodes: Mapped[protocol.Nodes] = number_column(0, sa.BigInteger)
     moves: Mapped[int] = number_column(0, sa.BigInteger)
     plus_time_losses: Mapped[int] = number_column()
     minus_time_losses: Mapped[int] = number_column()
-    seconds: Mapped[float] = number_column()
+    seconds: Mapped[protocol.Played] = number_column()
     reported_at: Mapped[datetime | None] = optional()
-    last_error: Mapped[str | None] = optional()
-    slot: Mapped[int | None] = optional()  # of its worker, from 0
-    think_seconds: Mapped[float] = number_column()  # of both engines
-    scale: Mapped[float] = number_column(1)  # of its times
+    last_error: Mapped[protocol.Reason | None] = optional()
+    slot: Mapped[protocol.Slot | None] = optional()  # of its worker, from 0
+    think_seconds: Mapped[protocol.Played] = number_column()  # of both engines
+    scale: Mapped[protocol.Scale] = number_column(1)  # of its times
     purge: Mapped[int] = number_column()  # the number of the purge; 0 if there was none
     time_control: Mapped[int] = number_column()  # the number of that of its games, from 0
     played_again: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
@@ -518,10 +495,6 @@ class Batch(Counts, Base, kw_only=True):
         CheckConstraint("status <> 'purged' OR purge > 0", name="purged"),
         CheckConstraint("time_control >= 0", name="time_control"),
         CheckConstraint("own_void_games BETWEEN 0 AND void_games", name="void_games"),
-        *limited(protocol.BatchResult, "voids", "plus_nodes", "minus_nodes", "slot"),
-        *limited(protocol.BatchResult, "seconds", "think_seconds", "scale"),
-        *limited(protocol.ClaimRequest, "claim_id"),
-        *limited(protocol.Failure, last_error="reason"),
     )
 
     @property
@@ -550,14 +523,13 @@ class BatchFailure(Base, kw_only=True):
     machine: Mapped[str] = mapped_column(ForeignKey("spsa_machine.name"), primary_key=True)
     failures: Mapped[int] = number_column()
     lost_leases: Mapped[int] = number_column()
-    sha256: Mapped[str | None] = optional()  # of the binary that failed, where that is known
-    reason: Mapped[str | None] = optional()  # of the last failure
+    sha256: Mapped[protocol.Sha256 | None] = (
+        optional()
+    )  # of the binary that failed, where that is known
+    reason: Mapped[protocol.Reason | None] = optional()  # of the last failure
     at: Mapped[datetime] = now_column()
 
-    __table_args__ = (
-        *limited(protocol.Failure, "sha256", "reason"),
-        Index("ix_spsa_failure_at", "at"),
-    )
+    __table_args__ = (Index("ix_spsa_failure_at", "at"),)
 
 
 class SetAside(Base, kw_only=True):
@@ -567,15 +539,12 @@ class SetAside(Base, kw_only=True):
 
     id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
     machine: Mapped[str] = mapped_column(ForeignKey("spsa_machine.name"))
-    sha256: Mapped[str | None] = optional()
-    reason: Mapped[str]
+    sha256: Mapped[protocol.Sha256 | None] = optional()
+    reason: Mapped[protocol.Reason]
     actor: Mapped[str]
     at: Mapped[datetime] = now_column()
 
-    __table_args__ = (
-        UniqueConstraint("machine", "sha256"),
-        *limited(protocol.Failure, "sha256", "reason"),
-    )
+    __table_args__ = (UniqueConstraint("machine", "sha256"),)
 
 
 # three indexes: the search for a ready batch must not read all leased ones, the search for an

@@ -20,7 +20,8 @@ from spsa.builds.smoke import (
     longest_search,
 )
 from spsa.core.game_settings import GameSettings, TimeKind
-from spsa.core.params import Number, Parameter, Space, Values
+from spsa.core.parameter import Number, Parameter
+from spsa.core.params import Space, Values
 from spsa.db.master_queries import Side, Sides
 from spsa.errors import BuildFailed, EngineFault
 from spsa.master.delivery import Delivery

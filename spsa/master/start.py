@@ -16,7 +16,7 @@ from spsa.config import missing_files, readable_params, unwritten_games
 from spsa.config.document import read_document
 from spsa.config.settings import Config
 from spsa.config.source import check_against_engine, check_against_source, other_values
-from spsa.core.json_values import as_written
+from spsa.core.json_values import as_written, to_json
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.tables import Run, Values
@@ -291,5 +291,5 @@ def _told(run: Run) -> dict[str, Any]:
     """What config.toml says of a run."""
     controls = " and ".join(map(str, run.game_settings.time_controls)) or None
     row = {name: getattr(run, name) for name in ("algorithm", *_CHANGEABLE)}
-    told = {**run.settings, **run.game_settings.to_json(), **row, "time_controls": controls}
+    told = {**run.settings, **to_json(run.game_settings), **row, "time_controls": controls}
     return {name: told[name] for name in told.keys() - {"planned_iterations", "origin", "source"}}

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from spsa.core.params import Parameter, Space
+from spsa.core.parameter import Parameter
+from spsa.core.params import Space
 from spsa.planning.games_needed import ITERATIONS_PER_ONE_IN_FLIGHT
 from spsa.planning.plan_inputs import (
     GameSpeed,

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spsa.core.params import Parameter, Space
+from spsa.core.parameter import Parameter
+from spsa.core.params import Space
 from spsa.planning.plan_inputs import UNBALANCED_ELO, Openings
 
 _MIN_STEPS, _MAX_STEPS = 4.0, 60.0  # of a range; Fishtest's usual range has 20

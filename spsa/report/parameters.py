@@ -6,7 +6,8 @@ from itertools import pairwise
 from math import ceil, fsum, sqrt
 
 from spsa.core.json_values import as_written
-from spsa.core.params import Parameter, Space
+from spsa.core.parameter import Parameter
+from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.history_queries import ThetaPoint
 from spsa.db.tables import Run

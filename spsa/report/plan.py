@@ -5,7 +5,8 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from spsa.core.params import Parameter, Space
+from spsa.core.parameter import Parameter
+from spsa.core.params import Space
 from spsa.planning.plan import Plan
 from spsa.planning.plan_inputs import UNBALANCED_ELO, Openings, PlanInputs
 from spsa.report.table import (

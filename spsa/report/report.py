@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spsa import __version__
-from spsa.core.json_values import as_written
+from spsa.core.json_values import as_written, to_json
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.tables import Event, Run
@@ -151,7 +151,7 @@ def settings_of(run: Run) -> tuple[Leaf, ...]:
         "started": f"{run.created_at:%Y-%m-%d %H:%M:%S} UTC",
         "ended": run.finished_at and f"{run.finished_at:%Y-%m-%d %H:%M:%S} UTC",
     }
-    own |= {**run.settings, **run.game_settings.to_json()}
+    own |= {**run.settings, **to_json(run.game_settings)}
     if several := run.game_settings.time_controls:
         own |= {"time_control": [str(one) for one in several], "time_controls": None}
     return tuple(leaves(own))
@@ -164,7 +164,7 @@ REPORT = View(
         *values("made_at"),
         Column("status", of=STATUS),
         *values("settings", of="run"),
-        Column("game_settings", "", lambda found: found.run.game_settings.to_json()),
+        Column("game_settings", "", lambda found: to_json(found.run.game_settings)),
         *values("space", "source_sha256", of="run"),
         Column("history", of=HISTORY),
         Column("workers", of=WORKERS),

@@ -10,7 +10,7 @@ from shlex import quote
 from spsa.algorithms.time_controls import TimeControlSums
 from spsa.builds.git import SourceCommit
 from spsa.core import Builds
-from spsa.core.json_values import as_written
+from spsa.core.json_values import as_written, stored, to_json
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.read_queries import RunOverview
@@ -125,7 +125,7 @@ class Status:
         """The commit of the engine's source, if git knows one."""
         with as_written("a column `settings`"):
             found = self.run.settings.get("source")
-        return None if found is None else SourceCommit.from_json(found)
+        return None if found is None else stored(SourceCommit, found, "settings")
 
     @property
     def taking(self) -> Sequence[tuple[str, str]]:
@@ -384,7 +384,7 @@ STATUS = View(
         Column("workers", of=WORKERS),
         Column("earlier_run", "", "earlier", of=_EARLIER),
         Column("verdict", of=_VERDICT),
-        Column("building", "", lambda status: status.builds.to_json()),
+        Column("building", "", lambda status: to_json(status.builds)),
         Column("alarms", of=ALARMS),
     ),
 )

@@ -29,7 +29,8 @@ SPSA = (
 """What a remote worker imports of spsa: modules, and folders with all that is in them."""
 
 LEFT_OUT = (
-    *("spsa/builds/sources", "spsa/core/params"),  # they need tree-sitter and numpy
+    *("spsa/builds/sources", "spsa/core/params.py"),  # they need tree-sitter and numpy
+    "spsa/core/parameter.py",
     *("worker/direct.py", "worker/replay.py"),  # they need a database
 )
 

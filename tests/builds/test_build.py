@@ -15,7 +15,7 @@ from spsa.builds.builder import Builder, adopt
 from spsa.builds.commands import BuildCancelled, level_flags
 from spsa.builds.recipe import Rendered
 from spsa.builds.sources.rewriting import rewrite
-from spsa.core.params import Location
+from spsa.core.parameter import Location
 from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed, TuningError
 
 pytestmark = pytest.mark.skipif(

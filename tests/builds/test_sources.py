@@ -23,8 +23,7 @@ from spsa.builds.sources.rewriting import (
 )
 from spsa.config.space import load_space
 from spsa.config.suggestions import select
-from spsa.core.params import Location, Number
-from spsa.core.params.parameter import SOURCE_SUFFIXES
+from spsa.core.parameter import SOURCE_SUFFIXES, Location, Number
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 ENGINE = Path(__file__).parents[2] / "engine" / "src" / "engine_constants.rs"

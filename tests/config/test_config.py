@@ -19,6 +19,7 @@ from spsa.config.source import (
 )
 from spsa.config.space import load_space
 from spsa.core.game_settings import GameSettings
+from spsa.core.json_values import from_json, to_json
 from spsa.core.params import Space
 from spsa.core.uci_options import Declarations
 from spsa.errors import InvalidInput
@@ -90,7 +91,7 @@ def told(tmp_path, files, usual):
         yield from (f"{name} stands at {at}" for name, at in option_places(config).items())
         return
     settings = config.game_settings
-    assert GameSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
+    assert from_json(GameSettings, json.loads(json.dumps(to_json(settings)))) == settings
     for name, value in keys(config):
         if usual.get(name, usual) != value:
             yield f"{name} = {json.dumps(value)}"

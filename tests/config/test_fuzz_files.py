@@ -21,6 +21,7 @@ from spsa.config.space import load_space
 from spsa.config.starter import starter_params
 from spsa.config.suggestions import select
 from spsa.core.game_settings import GameSettings
+from spsa.core.json_values import from_json, to_json
 from spsa.core.params import Space
 from spsa.db.url import parsed
 from spsa.errors import InvalidInput
@@ -142,7 +143,7 @@ def hold_config(path):
     assert config.run.share > 0 and 0 < config.spsa.max_iterations <= 10**7
     assert settings_faults(config.spsa.algorithm, config.spsa.settings) == []
     assert (
-        GameSettings.from_json(json.loads(json.dumps(config.game_settings.to_json())))
+        from_json(GameSettings, json.loads(json.dumps(to_json(config.game_settings))))
         == config.game_settings
     )
     parsed(config.database.url)

@@ -16,7 +16,7 @@ from spsa.config.starter import read_source, setup_of_source, starter_config, st
 from spsa.config.suggestions import select
 from spsa.config.suggestions.objections import rank_of_file
 from spsa.config.suggestions.ranges import free_name
-from spsa.core.params import Location
+from spsa.core.parameter import Location
 from spsa.planning.plan_inputs import Shape
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spsa.core.params import Constraint, Location, Role, Space
-from spsa.core.params.parameter import assignments, circle, conflicts, feasible
+from spsa.core.parameter import Constraint, Location, Role, assignments, circle, conflicts, feasible
+from spsa.core.params import Space
 from spsa.master.session import differences
 
 

@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spsa.core.game_settings import TimeControl
-from spsa.core.params import Constraint, Location
+from spsa.core.parameter import Constraint, Location
 from spsa.errors import BuildFailed, EngineFault, Fault, InvalidInput, TuningError, report_defect
 from spsa.output import PrintableLines, echo, echo_json, exit_code
 from spsa.text import (

@@ -27,6 +27,7 @@ from shell import Shell
 from spsa.cli import execute
 from spsa.config.space import load_space
 from spsa.core import NOTHING_KNOWN
+from spsa.core.json_values import to_json
 from spsa.db.migrate import upgrade
 from spsa.history.doctor import check_run
 from spsa.master.session import tuning_of
@@ -200,7 +201,7 @@ def damage(project):
     return write
 
 
-PLAYED = TERMS.to_json()
+PLAYED = to_json(TERMS)
 WRONG = {
     "settings": {**SETTINGS.to_json(), "games_per_iteration": "x"},
     "space": {"parameters": [{"name": "margin", "value": 200}], "constraints": []},

@@ -17,6 +17,7 @@ from spsa.builds.builder import BuildOrder, archive_of, ordered
 from spsa.builds.commands import BuildCancelled
 from spsa.builds.recipe import Recipe
 from spsa.builds.tree import pin
+from spsa.core.json_values import stored
 from spsa.core.params import Space
 from spsa.errors import BuildFailed, TuningError
 from spsa.master import worker_builds
@@ -75,7 +76,7 @@ class Builder:
                 build = self.store.claim_build(f"c{number}", worker, LEASE)
                 if build is None:
                     continue
-                order = BuildOrder.from_json(build.recipe)
+                order = stored(BuildOrder, build.recipe, "recipe")
                 name = " ".join(order.kind)
                 self.orders[name] = order
                 label = self.labels.get(order.source_sha256, "")

@@ -11,7 +11,8 @@ from golden import compare
 from spsa.algorithms import create
 from spsa.algorithms.rule import Problem
 from spsa.core.game_settings import TimeControl, TimeKind
-from spsa.core.params import Constraint, Space
+from spsa.core.parameter import Constraint
+from spsa.core.params import Space
 from spsa.core.scoring import Tally, elo
 from spsa.planning.plan import busy_in_flight, free_in_flight, in_flight_warnings, plan
 from spsa.planning.plan_inputs import (

@@ -14,7 +14,8 @@ from spsa.algorithms.tuning import tuning
 from spsa.config.space import load_space
 from spsa.core import Update
 from spsa.core.game_settings import GameSettings, TimeControl, TimeControlShare, TimeKind
-from spsa.core.params import Location, Parameter, Space
+from spsa.core.parameter import Location, Parameter
+from spsa.core.params import Space
 from spsa.core.scoring import ELO_PER_SCORE, Tally
 from spsa.db.master_queries import NewIteration, Side, Sides
 from spsa.db.run_view import MasterLease, RunView

@@ -20,7 +20,8 @@ from console import Running, Said, master
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
-from spsa.core.params import Location, Parameter, Space
+from spsa.core.parameter import Location, Parameter
+from spsa.core.params import Space
 from spsa.server.app import application, listening
 from spsa.server.guard import Proxy
 from spsa.server.people import People, Role, Token

@@ -44,6 +44,7 @@ from spsa.core.game_settings import (
     TimeControl,
     TimeKind,
 )
+from spsa.core.json_values import stored, to_json
 from spsa.core.scoring import Tally
 from spsa.errors import (
     DatabaseUnreachable,
@@ -294,9 +295,9 @@ def test_a_foreign_engine_gets_the_options_of_its_row_alone(staged, tmp_path, mo
     assert (job.plus.arguments, job.minus.arguments) == (("-x",), ())
     assert (dict(job.minus.options), job.settings.handicap) == ({"Margin": "180"}, 4)
     for refused in (0.5, 1001, float("nan")):
-        told = settings.to_json() | {"minus": {"handicap": refused, "foreign": False}}
+        told = to_json(settings) | {"minus": {"handicap": refused, "foreign": False}}
         with pytest.raises(UnusableState, match="handicap"):
-            GameSettings.from_json(told)
+            stored(GameSettings, told, "game_settings")
 
 
 def test_a_cache_forgets_the_oldest_engines(tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from spsa.builds.builder import Builder, BuildOrder, ordered
 from spsa.builds.commands import BuildCancelled
+from spsa.core.json_values import stored
 from spsa.errors import DatabaseUnreachable, LeaseLost, NotPermitted, TuningError
 from spsa.protocol import (
     BuildClaim,
@@ -84,7 +85,7 @@ class BuildThread:
 
     def _carry_out(self, build: LeasedBuild) -> None:
         try:
-            order = BuildOrder.from_json(build.recipe)
+            order = stored(BuildOrder, build.recipe, "recipe")
             archive = self._store.file(build.archive_sha256) or b""
             log.info("builds two engines for %s", " ".join(order.kind))
             self._work.mkdir(mode=0o700, parents=True, exist_ok=True)

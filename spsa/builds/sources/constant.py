@@ -8,7 +8,7 @@ from functools import cached_property
 from math import isfinite
 from typing import NamedTuple
 
-from spsa.core.params import Access, Location, Number
+from spsa.core.parameter import Access, Location, Number
 from spsa.errors import TuningError
 
 _LONGEST = 40

@@ -14,7 +14,7 @@ import tree_sitter
 from tree_sitter import Node, Parser, Query, QueryCursor
 
 from spsa.builds.sources.constant import Notation
-from spsa.core.params import Number
+from spsa.core.parameter import Number
 
 DEEPEST = 32
 """Levels of brackets in a value or a type that are looked into."""

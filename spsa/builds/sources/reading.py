@@ -14,8 +14,7 @@ from spsa.builds.sources.constant import Bounds, Kind, Opaque, SourceConstant, S
 from spsa.builds.sources.language import Entry, Mark, Parts, Tree, declared, text_of, unambiguous
 from spsa.builds.sources.rust import RUST
 from spsa.builds.sources.values import Items, Place, Type, Values, with_beside
-from spsa.core.params import Location, Number
-from spsa.core.params.parameter import MAX_SCOPES
+from spsa.core.parameter import MAX_SCOPES, Location, Number
 
 LANGUAGES = (RUST, C, CPP)
 _BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}

@@ -16,8 +16,8 @@ from spsa.builds.sources.constant import (
     SourceFile,
 )
 from spsa.builds.sources.reading import parse
-from spsa.core.params import Access, Location, Number, Space
-from spsa.core.params.parameter import assignments
+from spsa.core.parameter import Access, Location, Number, assignments
+from spsa.core.params import Space
 from spsa.errors import TuningError
 from spsa.text import closest, plural
 

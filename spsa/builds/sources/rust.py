@@ -9,7 +9,7 @@ from tree_sitter import Node
 
 from spsa.builds.sources.constant import Notation, ranges
 from spsa.builds.sources.language import DEEPEST, Entry, Language, declared, text_of
-from spsa.core.params import Number
+from spsa.core.parameter import Number
 
 _MARKS = r"""
 [(const_item) (static_item)] @bare

@@ -10,7 +10,7 @@ from tree_sitter import Node
 
 from spsa.builds.sources.constant import Element, Opaque
 from spsa.builds.sources.language import DEEPEST, Parts, Range, Tree, declared, text_of
-from spsa.core.params import Location, Number
+from spsa.core.parameter import Location, Number
 
 _LONGEST = 400
 """Bytes of a text that is no number; a message shows fewer."""

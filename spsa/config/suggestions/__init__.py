@@ -22,7 +22,7 @@ from spsa.config.suggestions.ranges import (
     suggest_options,
     with_bounds,
 )
-from spsa.core.params import Number
+from spsa.core.parameter import Number
 
 __all__ = ["Selection", "Suggested", "select", "suggest_options"]
 

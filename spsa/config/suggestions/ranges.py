@@ -18,7 +18,7 @@ from statistics import median
 from spsa.builds.sources.constant import Bounds, Element, Opaque, SourceConstant, SourceFile
 from spsa.builds.sources.reading import PRINTED
 from spsa.config.suggestions import objections as against
-from spsa.core.params import Access, Location, Number
+from spsa.core.parameter import Access, Location, Number
 from spsa.core.uci_options import Declarations, Declared
 
 _PART, _PART_OVER_ONE = 0.09, 0.045

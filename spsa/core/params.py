@@ -14,34 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spsa.core.json_values import as_written, from_json, to_json
-from spsa.core.params.parameter import (
-    Access,
-    Bounds,
-    Constraint,
-    Location,
-    Number,
-    Parameter,
-    Role,
-    enforce,
-    feasible,
-    upwards,
-)
-
-__all__ = [
-    "Access",
-    "Constraint",
-    "Grid",
-    "Location",
-    "Number",
-    "Parameter",
-    "PlayedValues",
-    "Role",
-    "Space",
-    "Values",
-    "Vector",
-    "round_together",
-    "straddle",
-]
+from spsa.core.parameter import Bounds, Constraint, Number, Parameter, enforce, feasible, upwards
 
 Vector = npt.NDArray[np.float64]
 
