@@ -145,6 +145,12 @@ def partial_index(name: str, rows: sa.ColumnElement[bool], *columns: Any) -> Non
     sa.Index(name, *columns, sqlite_where=rows, postgresql_where=rows)
 
 
+class Numbered(MappedAsDataclass, kw_only=True):
+    """Rows with an id, which the database gives them."""
+
+    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None, sort_order=-1)
+
+
 COUNTS = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
 """The columns of a tally."""
 

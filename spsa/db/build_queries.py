@@ -19,6 +19,7 @@ from spsa.core.json_values import checked, to_json
 from spsa.db.base import (
     Base,
     Identity,
+    Numbered,
     execute,
     not_registered,
     now_column,
@@ -34,12 +35,11 @@ from spsa.lifecycle import BatchStatus
 from spsa.text import plural
 
 
-class Build(Base, kw_only=True):
+class Build(Numbered, Base, kw_only=True):
     """Two engines that a master wants for one kind of machine, and the worker that builds them."""
 
     __tablename__ = "spsa_build"
 
-    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
     build_key: Mapped[str] = mapped_column(unique=True)
     requires: Mapped[str]  # of the worker that builds, see spsa_iteration
     archive_sha256: Mapped[str] = mapped_column(ForeignKey("spsa_file.sha256"))

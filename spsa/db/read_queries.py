@@ -1,6 +1,6 @@
 """The queries that only read: runs, their iterations and batches, workers, events."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
@@ -31,7 +31,7 @@ from spsa.db.tables import (
 from spsa.db.worker_queries import claim_of, shared
 from spsa.errors import NothingToDo
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
-from spsa.protocol import Claim, ClaimRequest, KeptVoid, Measured, words_of
+from spsa.protocol import Claim, ClaimRequest, KeptVoid, Measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class WorkerRow(Measured):
     concurrency: int
     version: str
     sandbox: str | None
-    provides: tuple[str, ...]
+    provides: str | None
     last_seen_at: datetime
     now: datetime
     batches: int
@@ -284,18 +284,13 @@ _COUNTED = (*COUNTS, "void_games", "purged_games", "games_played", "target_games
 _OVERVIEW = ("name", "status", "priority", "share", "applied", "max_iterations")
 
 
-class _Words(sa.types.TypeDecorator[tuple[str, ...]]):
-    impl = sa.Text
-    cache_ok = True
-
-    def process_result_value(self, value: Any, dialect: sa.Dialect) -> tuple[str, ...]:
-        return words_of(value)
-
-
-_TYPES: Mapping[str, Any] = {"last_seen_at": UtcTime(), "provides": _Words()}
 _STATS = sa.table(
     "spsa_worker_stats",
-    *(sa.column(one.name, _TYPES.get(one.name)) for one in fields(WorkerRow) if one.name != "now"),
+    *(
+        sa.column(one.name, UtcTime() if one.type is datetime else None)
+        for one in fields(WorkerRow)
+        if one.name != "now"
+    ),
 )
 
 

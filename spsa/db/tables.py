@@ -14,7 +14,7 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from spsa import protocol
-from spsa.core import Builds, Estimates, Update
+from spsa.core import NOTHING_KNOWN, Builds, Estimates, Update
 from spsa.core.game_settings import MAX_MOVES, GameSettings
 from spsa.core.json_values import Text, as_written
 from spsa.db.base import (
@@ -26,6 +26,7 @@ from spsa.db.base import (
     Base,
     Counts,
     Identity,
+    Numbered,
     Stored,
     now_column,
     number_column,
@@ -92,7 +93,7 @@ class Compared:
     background: bool = False
 
 
-class Run(Base, kw_only=True):
+class Run(Numbered, Base, kw_only=True):
     """A run; theta holds the results of `applied` iterations, without what `purges` removed.
 
     `start_state` is what its rule knew at the start, if it began where another run was.
@@ -100,7 +101,6 @@ class Run(Base, kw_only=True):
 
     __tablename__ = "spsa_run"
 
-    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
     name: Mapped[str] = mapped_column(unique=True)
     status: Mapped[RunStatus] = status_column(RunStatus, RunStatus.RUNNING)
     reason: Mapped[str | None] = optional()  # why it is paused or stopped
@@ -113,11 +113,9 @@ class Run(Base, kw_only=True):
     max_iterations: Mapped[int]
     start_theta: Mapped[Values] = mapped_column(Stored(Values, "start_theta"), default_factory=dict)
     theta: Mapped[Values] = mapped_column(Stored(Values, "theta"))  # the current values
-    theta_averaged: Mapped[Values | None] = optional()  # see Estimates
-    theta_averaged_sd: Mapped[Values | None] = optional()
-    theta_supported: Mapped[Values | None] = optional()
-    theta_supported_sd: Mapped[Values | None] = optional()
-    theta_better_step: Mapped[Values | None] = optional()
+    estimates: Mapped[Estimates] = mapped_column(
+        Stored(Estimates, "estimates"), default=NOTHING_KNOWN
+    )
     state: Mapped[Mapping[str, Any]]
     start_state: Mapped[Mapping[str, Any] | None] = optional()
     applied: Mapped[int] = number_column()
@@ -156,19 +154,13 @@ class Run(Base, kw_only=True):
         with as_written("a column `settings`"):
             return bool(self.settings.get("delivery", {}).get("kind") != "command")
 
-    @property
-    def estimates(self) -> Estimates:
-        return Estimates(**{n: getattr(self, f"theta_{n}") for n in Estimates().by_name()})
-
 
 def run_columns(update: Update) -> dict[str, Any]:
     """The columns of a run for its theta, the rule's state and the estimates."""
-    estimates = update.estimates.by_name().items()
-    known = {f"theta_{name}": values and dict(values) for name, values in estimates}
-    return {"theta": dict(update.theta), "state": dict(update.state), **known}
+    return {name: getattr(update, name) for name in ("theta", "state", "estimates")}
 
 
-class Iteration(Counts, Base, kw_only=True):
+class Iteration(Counts, Numbered, Base, kw_only=True):
     """An iteration.
 
     When it was opened, theta held the results through `opened_on`, and the run had had
@@ -178,7 +170,6 @@ class Iteration(Counts, Base, kw_only=True):
 
     __tablename__ = "spsa_iteration"
 
-    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
     run_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_run.id"), default=None)
     iteration_number: Mapped[int] = mapped_column(default=None)
     purpose: Mapped[Purpose] = status_column(Purpose, Purpose.TUNE, "purpose")
@@ -294,12 +285,11 @@ IS_ABANDONED = written_out(Iteration.status, IterationStatus.ABANDONED)
 IS_VALIDATION = written_out(Iteration.purpose, Purpose.VALIDATE)
 
 
-class Step(Base, kw_only=True):
+class Step(Numbered, Base, kw_only=True):
     """One row of the append-only log of steps; `epoch` is of the master that applied it."""
 
     __tablename__ = "spsa_step"
 
-    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
     run_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_run.id"))
     iteration_id: Mapped[int] = mapped_column(
         Identity, ForeignKey("spsa_iteration.id"), unique=True
@@ -315,7 +305,7 @@ class Step(Base, kw_only=True):
     __table_args__ = (UniqueConstraint("run_id", "k"),)
 
 
-class Purge(Base, kw_only=True):
+class Purge(Numbered, Base, kw_only=True):
     """One purge of a run: `number` counts from 1.
 
     Theta held the results through `applied`, and changed from `theta_before` to `theta_after`.
@@ -323,7 +313,6 @@ class Purge(Base, kw_only=True):
 
     __tablename__ = "spsa_purge"
 
-    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
     run_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_run.id"))
     number: Mapped[int]
     applied: Mapped[int]
@@ -338,12 +327,11 @@ class Purge(Base, kw_only=True):
     __table_args__ = (UniqueConstraint("run_id", "number"),)
 
 
-class Event(Base, kw_only=True):
+class Event(Numbered, Base, kw_only=True):
     """What was changed in a run, or of a machine in all runs, when and by whom."""
 
     __tablename__ = "spsa_event"
 
-    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
     at: Mapped[datetime] = now_column()
     run_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_run.id"))
     kind: Mapped[str]
@@ -382,12 +370,11 @@ class Machine(Base, kw_only=True):
         return self.invited_by is None or self.role is MachineRole.BUILDER
 
 
-class Worker(Base, kw_only=True):
+class Worker(Numbered, Base, kw_only=True):
     """A worker process, and what it said of itself when it registered."""
 
     __tablename__ = "spsa_worker"
 
-    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
     name: Mapped[protocol.Name] = mapped_column(unique=True)
     host: Mapped[str] = mapped_column(ForeignKey("spsa_machine.name"))
     platform: Mapped[protocol.Word]
@@ -424,7 +411,7 @@ def _joined(**options: Any) -> Any:
     return relationship(viewonly=True, lazy="raise", **hidden, **options)
 
 
-class Batch(Counts, Base, kw_only=True):
+class Batch(Counts, Numbered, Base, kw_only=True):
     """Whole pairs of one iteration with a seed: what a worker claims, plays and reports once.
 
     A purged one keeps the result that counts no more; if the iteration was open, it is
@@ -433,7 +420,6 @@ class Batch(Counts, Base, kw_only=True):
 
     __tablename__ = "spsa_batch"
 
-    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
     iteration_id: Mapped[int] = mapped_column(Identity, ForeignKey("spsa_iteration.id"))
     seq: Mapped[int]
     games: Mapped[int]
@@ -532,12 +518,11 @@ class BatchFailure(Base, kw_only=True):
     __table_args__ = (Index("ix_spsa_failure_at", "at"),)
 
 
-class SetAside(Base, kw_only=True):
+class SetAside(Numbered, Base, kw_only=True):
     """A machine that gets no batches of one binary, or none at all if `sha256` is None."""
 
     __tablename__ = "spsa_set_aside"
 
-    id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None)
     machine: Mapped[str] = mapped_column(ForeignKey("spsa_machine.name"))
     sha256: Mapped[protocol.Sha256 | None] = optional()
     reason: Mapped[protocol.Reason]

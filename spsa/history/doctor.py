@@ -108,7 +108,7 @@ def _state(rows: RunRows, last: Update) -> Iterator[Comparison]:
     same, found = alike(rows.run.state, last.state, _TOLERANCE), rows.run.estimates.by_name()
     yield Comparison(None, "the rule's state matches its results", same, "always", True)
     for name, right in last.estimates.by_name().items():
-        what = f"the run's theta_{name}"
+        what = f"the run's estimates.{name}"
         yield from compare_values(None, what, found[name] or {}, "replayed", right or {})
 
 

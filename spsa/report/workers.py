@@ -24,6 +24,7 @@ from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.read_queries import WorkerRow
 from spsa.db.tables import Run, SetAside
+from spsa.protocol import words_of
 from spsa.report.events import Alarm, AlarmKind
 from spsa.report.table import Column, View, ago, by, count, elo_text, percent, unless_zero, values
 
@@ -388,7 +389,8 @@ WORKERS = View(
         Column("sandbox", "sandbox", "worker.sandbox", kind="word", rank=8),
         Column("games", "all games", "worker.games", count, rank=4),
         Column("seconds_since_seen", "seen", "worker.seconds_since_seen", ago, rank=2),
-        *values("platform", "cores", "nps", "scale", "version", "provides", of="worker"),
+        *values("platform", "cores", "nps", "scale", "version", of="worker"),
+        Column("provides", "", lambda one: words_of(one.worker.provides)),
         *values("batches", "void_games", "time_losses", of="worker"),
         Column("set_aside", of=_SET_ASIDE),
         Column("of_run", "", "share", of=SHARES),

@@ -12,6 +12,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,6 @@ from shell import Shell
 
 from spsa.cli import execute
 from spsa.config.space import load_space
-from spsa.core import NOTHING_KNOWN
 from spsa.core.json_values import to_json
 from spsa.db.migrate import upgrade
 from spsa.history.doctor import check_run
@@ -123,30 +123,33 @@ def replayed(tested):
     return known_engines(tested.store, tested.now(), tested.tuning)
 
 
+def write_estimates(sql, estimates):
+    sql("UPDATE spsa_run SET estimates = :values", values=json.dumps(to_json(estimates)))
+
+
 def test_an_estimate_that_was_changed_is_found(sqlite_store, sql):
     run = tuned(sqlite_store)
-    for name in sorted(
-        NOTHING_KNOWN.by_name().keys() - {"supported_sd", "better_step"}
-    ):  # none yet
-        column, right = f"theta_{name}", run.now().estimates.by_name()[name]
-        change = f"UPDATE spsa_run SET {column} = :values"  # noqa: S608
-        sql(change, values=json.dumps({**right, "margin": right["margin"] * (1 + 1e-8)}))
-        (found,) = replayed(run)
-        assert found.startswith(f"run tested: the run's {column}, margin: ")
-        sql(change, values=None)
-        found = replayed(run)
-        assert all(f"the run's {column}, " in one and ": None;" in one for one in found)
+    known = run.now().estimates
+
+    def replayed_with(**changed):
+        write_estimates(sql, replace(known, **changed))
+        return replayed(run)
+
+    for name in sorted(known.by_name().keys() - {"supported_sd", "better_step"}):  # none yet
+        right = known.by_name()[name]
+        (found,) = replayed_with(**{name: {**right, "margin": right["margin"] * (1 + 1e-8)}})
+        assert found.startswith(f"run tested: the run's estimates.{name}, margin: ")
+        found = replayed_with(**{name: None})
+        assert all(f"the run's estimates.{name}, " in one and ": None;" in one for one in found)
         assert len(found) == len(right)
-        sql(change, values=json.dumps(dict(right)))
-    sql("UPDATE spsa_run SET theta_better_step = :values", values=json.dumps({"margin": 8.0}))
-    (found,) = replayed(run)
-    assert found.startswith("run tested: the run's theta_better_step, margin: 8")
+    (found,) = replayed_with(better_step={"margin": 8.0})
+    assert found.startswith("run tested: the run's estimates.better_step, margin: 8")
 
 
 def test_what_another_processor_rounds_otherwise_is_no_finding(sqlite_store, sql):
     run = tuned(sqlite_store, "mixture")
     values = {name: x * (1 + 2**-50) for name, x in run.now().estimates.supported.items()}
-    sql("UPDATE spsa_run SET theta_supported = :values", values=json.dumps(values))
+    write_estimates(sql, replace(run.now().estimates, supported=values))
     assert replayed(run) == []
 
 
