@@ -16,55 +16,35 @@ from builders import new_worker, result_of, stage
 from golden import compare_cases
 from shell import Shell
 
-from spsa.core.json_values import (
-    HASH,
-    LEAST_MEASURED,
-    Limit,
-    Range,
-    Text,
-    checked,
-    from_json,
-    to_json,
-)
+from spsa import protocol
+from spsa.core import json_values
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition, OutOfRange
-from spsa.protocol import (
-    MAX_NODES_OF_BATCH,
-    BatchResult,
-    BuildClaim,
-    BuildRenewal,
-    BuildResult,
-    BuildReturn,
-    BuiltFile,
-    ClaimRequest,
-    Failure,
-    HeldClaim,
-    KeptVoid,
-    Measured,
-    RenewRequest,
-    Touch,
-)
 
 SHA256 = "0123456789abcdef" * 4
-KEPT = KeptVoid(pair=7, culprit="plus", white="", detail="a\nb", position="", output="\x1b")
-FILE = BuiltFile(sha256=SHA256, size=1, bench=5)
+KEPT = protocol.KeptVoid(
+    pair=7, culprit="plus", white="", detail="a\nb", position="", output="\x1b"
+)
+FILE = protocol.BuiltFile(sha256=SHA256, size=1, bench=5)
 HELD: Mapping[str, Any] = {"worker_id": 1, "batch_id": 2, "claim_id": "c"}
 BUILD: Mapping[str, Any] = {"worker_id": 1, "build_id": 2, "claim_id": "c"}
-RESULT = BatchResult(
+RESULT = protocol.BatchResult(
     tally=Tally(1, 1, 2, (0, 0, 2, 0, 0)), voids={"crash": 2}, slot=0, kept_voids=(KEPT,)
 )
 VALUES = (
     new_worker(provides=("linux",), only_runs=("first",), sandbox="landlock"),
-    Touch(worker_id=1, nps=1e6, scale=1.5),
-    ClaimRequest(worker_id=1, claim_id="c", lease_seconds=60.0),
-    RenewRequest(worker_id=1, claim_ids=("c", "d"), lease_seconds=60.0),
-    HeldClaim(**HELD),
+    protocol.Touch(worker_id=1, nps=1e6, scale=1.5),
+    protocol.ClaimRequest(worker_id=1, claim_id="c", lease_seconds=60.0),
+    protocol.RenewRequest(worker_id=1, claim_ids=("c", "d"), lease_seconds=60.0),
+    protocol.HeldClaim(**HELD),
     RESULT,
-    Failure(reason="why", void_games=1, sha256=SHA256, kept_voids=(KEPT,)),
-    BuildResult(**BUILD, target="x", requires=("linux",), plus=FILE, minus=replace(FILE, size=9)),
-    BuildReturn(**BUILD, reason="why"),
-    BuildRenewal(**BUILD, lease_seconds=60.0),
-    BuildClaim(worker_id=1, claim_id="c", lease_seconds=60.0),
+    protocol.Failure(reason="why", void_games=1, sha256=SHA256, kept_voids=(KEPT,)),
+    protocol.BuildResult(
+        **BUILD, target="x", requires=("linux",), plus=FILE, minus=replace(FILE, size=9)
+    ),
+    protocol.BuildReturn(**BUILD, reason="why"),
+    protocol.BuildRenewal(**BUILD, lease_seconds=60.0),
+    protocol.BuildClaim(worker_id=1, claim_id="c", lease_seconds=60.0),
 )
 """One of every value that a worker sends, with every field given."""
 
@@ -97,13 +77,13 @@ OPTIONAL = {"nps", "scale", "sandbox", "slot", "sha256", "bench", "reason"}
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
 def test_a_value_is_the_same_after_json(value):
     kind = type(value)
-    assert from_json(kind, json.loads(json.dumps(to_json(value)))) == value
-    assert checked(value) is value
+    assert json_values.from_json(kind, json.loads(json.dumps(json_values.to_json(value)))) == value
+    assert json_values.checked(value) is value
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
 def test_another_type_is_refused_at_every_place(value):
-    kind, data = type(value), to_json(value)
+    kind, data = type(value), json_values.to_json(value)
     tried = 0
     for path, part in paths(data):
         if isinstance(part, str):
@@ -119,7 +99,7 @@ def test_another_type_is_refused_at_every_place(value):
                 wrong = wrong or "\ud800"
             tried += 1
             with pytest.raises(OutOfRange) as refused:
-                from_json(kind, with_part(data, path, wrong))
+                json_values.from_json(kind, with_part(data, path, wrong))
             sentence = str(refused.value)
             assert sentence.isprintable() and len(sentence) < 300, sentence
             assert kind.__name__ in sentence
@@ -128,15 +108,15 @@ def test_another_type_is_refused_at_every_place(value):
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
 def test_unknown_and_missing_fields_are_refused(value):
-    kind, data = type(value), to_json(value)
+    kind, data = type(value), json_values.to_json(value)
     for name in ("", "x" * 10**6, "claim_ID", "\ud800", "__class__"):
         with pytest.raises(OutOfRange, match=f"{kind.__name__} has an unknown field"):
-            from_json(kind, {**data, name: 1})
+            json_values.from_json(kind, {**data, name: 1})
     needed = 0
     for name in data:
         rest = {other: part for other, part in data.items() if other != name}
         try:
-            from_json(kind, rest)
+            json_values.from_json(kind, rest)
         except OutOfRange as refused:
             assert str(refused) == f"{kind.__name__} lacks the field {name}"
             needed += 1
@@ -146,22 +126,28 @@ def test_unknown_and_missing_fields_are_refused(value):
 def test_a_result_that_no_games_have_is_refused_with_what_was_found():
     def shown(files):
         with pytest.raises(OutOfRange) as refused:
-            from_json(BatchResult, {**to_json(RESULT), **json.loads(files["result"])})
+            json_values.from_json(
+                protocol.BatchResult, {**json_values.to_json(RESULT), **json.loads(files["result"])}
+            )
         return [str(refused.value)]
 
     compare_cases(Path(__file__).with_name("limits.txt"), shown)
 
 
-LIMITS: list[tuple[Limit, tuple[Any, ...], tuple[Any, ...]]] = [
-    (Range(0, 100), (0, 100), (-1, 101)),
-    (Range(0, MAX_NODES_OF_BATCH), (0, MAX_NODES_OF_BATCH), (-1, MAX_NODES_OF_BATCH + 1)),
+LIMITS: list[tuple[json_values.Limit, tuple[Any, ...], tuple[Any, ...]]] = [
+    (json_values.Range(0, 100), (0, 100), (-1, 101)),
     (
-        Range(0, 1000, measured=True),
-        (0.0, LEAST_MEASURED, 1000.0),
-        (-1e-9, 1e-310, LEAST_MEASURED / 2, 1000.1),
+        json_values.Range(0, protocol.MAX_NODES_OF_BATCH),
+        (0, protocol.MAX_NODES_OF_BATCH),
+        (-1, protocol.MAX_NODES_OF_BATCH + 1),
     ),
-    (Text(1, 5), ("x", "xxxxx", "♜♜♜♜♜"), ("", "xxxxxx", "♜" * 6)),
-    (HASH, (SHA256,), (SHA256[1:], SHA256 + "0", "g" * 64, SHA256.upper())),
+    (
+        json_values.Range(0, 1000, measured=True),
+        (0.0, json_values.LEAST_MEASURED, 1000.0),
+        (-1e-9, 1e-310, json_values.LEAST_MEASURED / 2, 1000.1),
+    ),
+    (json_values.Text(1, 5), ("x", "xxxxx", "♜♜♜♜♜"), ("", "xxxxxx", "♜" * 6)),
+    (json_values.HASH, (SHA256,), (SHA256[1:], SHA256 + "0", "g" * 64, SHA256.upper())),
 ]
 
 
@@ -198,10 +184,10 @@ def test_a_direct_worker_is_stopped_by_the_same_limits(run, sql):
     before = rows()
     attempts = [
         lambda: store.register_worker(new_worker("machine-2", cores=0)),
-        lambda: store.touch_worker(run.worker, Measured(nps=nan)),
+        lambda: store.touch_worker(run.worker, protocol.Measured(nps=nan)),
         lambda: run.claim("b", 3_601.0),
         lambda: store.renew(run.worker, ["a"], 9.0),
-        lambda: store.fail(claim, Failure(reason="why", void_games=10**6)),
+        lambda: store.fail(claim, protocol.Failure(reason="why", void_games=10**6)),
         lambda: store.report(claim, replace(RESULT, slot=-1)),
     ]
     for attempt in attempts:
@@ -217,7 +203,9 @@ def test_the_rows_refuse_what_a_result_of_the_right_form_cannot_be(run, sql):
     assert claim is not None and claim.pairs == 2
     for pairs in (1, 3):
         with pytest.raises(OutOfRange):
-            run.store.report(claim, BatchResult(tally=Tally(0, 0, 2 * pairs, (0, 0, pairs, 0, 0))))
+            run.store.report(
+                claim, protocol.BatchResult(tally=Tally(0, 0, 2 * pairs, (0, 0, pairs, 0, 0)))
+            )
     assert run.store.report(claim, result_of(claim)) == "accepted"
     for change in (
         "plus_wins = plus_wins + 2",

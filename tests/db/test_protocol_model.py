@@ -42,20 +42,10 @@ from invariants import broken
 from served import serving
 from shell import Shell
 
+from spsa import errors
 from spsa.core.scoring import Tally
 from spsa.db.migrate import metadata
 from spsa.db.run_view import MasterLease
-from spsa.errors import (
-    DatabaseUnreachable,
-    IllegalTransition,
-    LeaseLost,
-    MasterLeaseLost,
-    NameTaken,
-    NotPermitted,
-    ReportConflict,
-    TooManyRequests,
-    TuningError,
-)
 from spsa.lifecycle import MachineRole
 from spsa.protocol import BatchResult, Claim, Failure, Measured, RegisteredWorker
 
@@ -200,14 +190,14 @@ class Run:
 
     def become_master(self, name):
         if not (self.master in (None, name) or self.is_expired):
-            raise Refused(MasterLeaseLost)
+            raise Refused(errors.MasterLeaseLost)
         self.epoch, self.master, self.is_expired = self.epoch + 1, name, False
         return self.epoch
 
     def hold(self, epoch):
         """A master writes, or looks, with the lease of this epoch."""
         if self.master is None or epoch != self.epoch:
-            raise Refused(MasterLeaseLost)
+            raise Refused(errors.MasterLeaseLost)
 
     def resign(self, epoch):
         if epoch == self.epoch:
@@ -217,7 +207,7 @@ class Run:
         if k > len(self.iterations):
             is_timely = max(0, k - IN_FLIGHT) <= seen_applied <= self.applied
             if self.status != "running" or not is_timely:
-                raise Refused(IllegalTransition)
+                raise Refused(errors.IllegalTransition)
             iteration = Iteration(self, k)
             iteration.batches = [Batch(iteration, 0), Batch(iteration, 1)]
             self.iterations.append(iteration)
@@ -227,17 +217,17 @@ class Run:
         iteration = self.iterations[k - 1]
         is_next = seen_applied == self.applied == k - 1
         if not (is_next and iteration.is_played and iteration.status == "in_progress"):
-            raise Refused(IllegalTransition)
+            raise Refused(errors.IllegalTransition)
         self.applied, self.theta, iteration.status = k, theta, "complete"
 
     def finish(self):
         if self.applied < ITERATIONS:
-            raise Refused(IllegalTransition)
+            raise Refused(errors.IllegalTransition)
         self.become("finished", "running")
 
     def become(self, status, *before):
         if self.status not in before:
-            raise Refused(IllegalTransition)
+            raise Refused(errors.IllegalTransition)
         if status == "running":
             for batch in self.batches:
                 if batch.status == "failed":
@@ -277,9 +267,9 @@ class Fleet:
         if known is not None and known.status == "leased" and known.worker is worker:
             return [known]
         if known is not None:
-            raise Refused(LeaseLost)
+            raise Refused(errors.LeaseLost)
         if len(self.held(worker)) >= MOST_HELD:
-            raise Refused(TooManyRequests)
+            raise Refused(errors.TooManyRequests)
         firsts = []
         for run in self.runs:
             free = [b for b in run.batches if run.status == "running" and self.is_free(worker, b)]
@@ -289,13 +279,13 @@ class Fleet:
     def report(self, claim, worker, tally, voids):
         batch = self.of_claim(claim, worker)
         if batch is None:
-            raise Refused(LeaseLost)
+            raise Refused(errors.LeaseLost)
         if batch.status == "done":
             if tally != batch.tally:
-                raise Refused(ReportConflict)
+                raise Refused(errors.ReportConflict)
             return "already"
         if batch.iteration.status != "in_progress":
-            raise Refused(LeaseLost)
+            raise Refused(errors.LeaseLost)
         batch.status, batch.is_expired, batch.tally = "done", False, tally
         batch.voids += voids
         return "accepted"
@@ -361,7 +351,7 @@ class Fleet:
     def pause_at_obstacles(self, run):
         gone = {*self.exhausted(run), *self.unplayed(run)}
         if not gone:
-            raise Refused(IllegalTransition)
+            raise Refused(errors.IllegalTransition)
         for batch in gone:
             if batch.status != "failed":
                 batch.give_back("failed")
@@ -380,7 +370,7 @@ class Fleet:
 
     def invite(self, machine):
         if not machine.is_revoked:
-            raise Refused(NameTaken)
+            raise Refused(errors.NameTaken)
         machine.is_revoked = False
 
     def set_aside(self, machine):
@@ -491,8 +481,8 @@ class ProtocolMachine(RuleBasedStateMachine):
         self.store.cut_next(cut)
         try:
             got = call()
-        except TuningError as error:
-            if type(error) is DatabaseUnreachable and cut is not None:
+        except errors.TuningError as error:
+            if type(error) is errors.DatabaseUnreachable and cut is not None:
                 self.fleet = self.fleet if cut == "after" else before
             else:
                 assert type(error) is refused, f"{error!r} instead of {refused}"
@@ -507,7 +497,7 @@ class ProtocolMachine(RuleBasedStateMachine):
     def ask(self, worker, call, meant, cut):
         """The same for a call of a worker: a server does not listen to one that was revoked."""
         if self.place.url is not None and worker.machine.is_revoked:
-            meant = refusing(NotPermitted)
+            meant = refusing(errors.NotPermitted)
         return self.do(lambda: call(self.api(worker)), meant, cut)
 
     @initialize()
@@ -749,7 +739,7 @@ class ProtocolMachine(RuleBasedStateMachine):
         if self.replaced:
             old = self.replaced[pick // 2 % len(self.replaced)]
             self.do(lambda: self.store.release_master_lease(old), lambda: None, cut)
-            self.do(lambda: self.store.tick(old, LEASE), refusing(MasterLeaseLost), cut)
+            self.do(lambda: self.store.tick(old, LEASE), refusing(errors.MasterLeaseLost), cut)
 
     # what people and the clock do, besides OF_PEOPLE
 

@@ -20,17 +20,7 @@ from pathlib import Path
 
 import pytest
 from console import ROOT, Running, call, environment, worker
-from engines.faulty import (
-    LOSER,
-    WINNER,
-    alive,
-    engine,
-    running_with,
-    spec,
-    start_book,
-    started,
-    wait_until,
-)
+from engines import faulty
 
 from spsa.errors import EngineFault
 from spsa.uci import linux
@@ -147,12 +137,12 @@ def test_what_cannot_be_isolated_is_not_started(folder):
     [("crash", "SIGSEGV"), ("exit-3", "exit status 3"), ("fill", "filled its working folder")],
 )
 def test_the_end_of_an_engine_is_told(fault, reason, limits, stop_signal, tmp_path):
-    path = engine(tmp_path, "engine", moves="e2e4", fault=fault)
+    path = faulty.engine(tmp_path, "engine", moves="e2e4", fault=fault)
     with working_folders(most_bytes=2**20) as folders, orphan_reaper(folders) as worker_id:
         watched = EngineLimits(
             isolation=limits.isolation, file_size=2**20, folders=folders, worker_id=worker_id
         )
-        running = started(spec(path), stop_signal, watched)
+        running = faulty.started(faulty.spec(path), stop_signal, watched)
         with pytest.raises(EngineFault, match=reason):
             running.search(*SEARCH)
         running.close(at_once=True)
@@ -161,7 +151,7 @@ def test_the_end_of_an_engine_is_told(fault, reason, limits, stop_signal, tmp_pa
 def test_an_engine_that_does_not_start_is_told(limits, stop_signal, folder, tmp_path):
     (tmp_path / "text").write_text("no program")
     aborting = Path(program(folder, "import os; os.abort()"))
-    written = engine(tmp_path, "engine", moves="e2e4")
+    written = faulty.engine(tmp_path, "engine", moves="e2e4")
     with written.open("ab"):
         for path, reason in (
             (tmp_path / "none", "cannot start: .*: No such file"),
@@ -170,8 +160,8 @@ def test_an_engine_that_does_not_start_is_told(limits, stop_signal, folder, tmp_
             (aborting, "crash: killed by SIGABRT"),
         ):
             with pytest.raises(EngineFault, match=reason):
-                started(spec(path), stop_signal, limits)
-    started(spec(written), stop_signal, limits).close()
+                faulty.started(faulty.spec(path), stop_signal, limits)
+    faulty.started(faulty.spec(written), stop_signal, limits).close()
 
 
 SPY = """
@@ -277,14 +267,16 @@ def test_an_engine_leaves_nothing_and_in_the_sandbox_reaches_sees_and_signals_no
         if way != "none" and "own PIDs" not in given:
             pytest.skip(f"{way} makes no PID namespace here for this user")
         connects, signals, reads, seen = json.loads(process.stdout.readline())
-        wait_until(lambda: bool(running_with(mark)))
+        faulty.wait_until(lambda: bool(faulty.running_with(mark)))
         if end == "stopped":
             process.stdin.write("\n")
             process.stdin.flush()
             assert process.stdout.readline() == "closed\n"
         else:
             process.kill()
-        wait_until(lambda: not running_with(mark) and not running_with(path), 20)
+        faulty.wait_until(
+            lambda: not faulty.running_with(mark) and not faulty.running_with(path), 20
+        )
         assert (process.poll() is None) == (end == "stopped")
         if way == "none":
             assert (connects, signals) == (None, None)
@@ -330,7 +322,7 @@ def test_the_reaper_looks_when_its_worker_has_ended_and_not_when_its_files_are_c
     mark = f"7{random.randrange(10**6):06}.5"
     process = Running([sys.executable, "-c", DYING, mark])
     process.until(lambda: "started" in process.out)
-    wait_until(lambda: not running_with(mark))
+    faulty.wait_until(lambda: not faulty.running_with(mark))
 
 
 @pytest.mark.slow
@@ -345,7 +337,7 @@ def test_a_worker_that_is_killed_while_it_starts_engines_leaves_none(tool):
             pytest.skip(f"{tool} makes no PID namespace here")
         time.sleep(random.random() / 20)
         process.kill()
-        wait_until(lambda mark=mark: not running_with(mark))
+        faulty.wait_until(lambda mark=mark: not faulty.running_with(mark))
 
 
 @pytest.fixture
@@ -353,7 +345,7 @@ def strays(tmp_path):
     """The daemons of engines of this test that run; killed in the end, whatever happened."""
 
     def left():
-        return running_with(str(tmp_path / "strays"))
+        return faulty.running_with(str(tmp_path / "strays"))
 
     yield left
     for pid in left():
@@ -365,27 +357,27 @@ def has_id(pid):
     return f"{ENGINE_ID}=".encode() in Path(f"/proc/{pid}/environ").read_bytes()
 
 
-def animal(folder, name="minus", moves=LOSER, **more):
-    return engine(folder, name, moves=moves, stray=folder / "strays", **more)
+def animal(folder, name="minus", moves=faulty.LOSER, **more):
+    return faulty.engine(folder, name, moves=moves, stray=folder / "strays", **more)
 
 
 def with_a_stray(folder, stop_signal, worker_id=""):
     limits = EngineLimits(worker_id=worker_id)
-    return started(spec(animal(folder)), stop_signal, limits)
+    return faulty.started(faulty.spec(animal(folder)), stop_signal, limits)
 
 
 def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(tmp_path, stop_signal, strays):
     first = with_a_stray(tmp_path, stop_signal)
-    wait_until(lambda: len(strays()) == 1)
+    faulty.wait_until(lambda: len(strays()) == 1)
     (one,) = strays()
     second = with_a_stray(tmp_path, stop_signal)
-    wait_until(lambda: len(strays()) == 2)
+    faulty.wait_until(lambda: len(strays()) == 2)
     (other,) = set(strays()) - {one}
     assert os.getsid(one) not in (os.getsid(0), os.getsid(first.pid))
     first.close()
-    assert not alive(one) and alive(other) and alive(second.pid)
+    assert not faulty.alive(one) and faulty.alive(other) and faulty.alive(second.pid)
     second.close()
-    assert not alive(other)
+    assert not faulty.alive(other)
 
 
 def test_other_processes_live_on(tmp_path):
@@ -396,7 +388,7 @@ def test_other_processes_live_on(tmp_path):
         foreign = subprocess.Popen(sleep, env={ENGINE_ID: f"{other}.1"})
         with orphan_reaper() as worker_id:
             own = subprocess.Popen(sleep, env={ENGINE_ID: f"{worker_id}.10"})
-            wait_until(lambda: has_id(own.pid) and has_id(foreign.pid))
+            faulty.wait_until(lambda: has_id(own.pid) and has_id(foreign.pid))
             with closing(StopSignal()) as stop_signal:
                 with_a_stray(tmp_path, stop_signal, worker_id).close()
             assert own.poll() is None
@@ -417,9 +409,9 @@ WAYS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 
 def match(folder, way, **switches):
     """A real match of an engine that always wins and one that leaves daemons behind."""
-    engines = [engine(folder, "plus", moves=WINNER), animal(folder, **switches)]
+    engines = [faulty.engine(folder, "plus", moves=faulty.WINNER), animal(folder, **switches)]
     words, variables = WAYS[way]
-    words += ("--book", str(start_book(folder)), "--nodes", "3000", "--games", "2")
+    words += ("--book", str(faulty.start_book(folder)), "--nodes", "3000", "--games", "2")
     return Running(worker(*engines, *words), **variables)
 
 
@@ -432,6 +424,6 @@ def test_a_match_that_is_killed_leaves_nothing_and_has_said_what_is_missing(tmp_
     playing = match(tmp_path, way, fault="hang", at_ply=1, pid=pid, **switches)
     playing.until(lambda: pid.exists() and len(strays()) == 1)
     playing.kill()
-    wait_until(lambda: not strays() and not running_with(f"--pid={pid}"))
+    faulty.wait_until(lambda: not strays() and not faulty.running_with(f"--pid={pid}"))
     warned = "warning: Linux has no PID namespaces that bwrap or unshare can make: " in playing.log
     assert warned == (way == "no tools" or (way == "namespaces" and not bare))

@@ -15,20 +15,7 @@ from threading import Timer
 from unittest.mock import Mock
 
 import pytest
-from engines.faulty import (
-    LOSER,
-    ONE_NODE,
-    PATIENT,
-    WINNER,
-    alive,
-    children,
-    engine,
-    job_of,
-    open_files,
-    spec,
-    until_the_end,
-    wait_until,
-)
+from engines import faulty
 from engines.faulty import started as begun
 
 from spsa.core.game_settings import TimeControl, TimeKind
@@ -61,14 +48,14 @@ class Animal:
 
     outcome: str
     fault: str = ""
-    time_control: TimeControl = ONE_NODE
+    time_control: TimeControl = faulty.ONE_NODE
     budget: float = 0.1
     switches: dict[str, object] = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=dict)
 
     @property
     def limits(self):
-        return WATCHED if self.outcome.startswith("hang") else PATIENT
+        return WATCHED if self.outcome.startswith("hang") else faulty.PATIENT
 
 
 CLOSED = "exit: it closed its output but still runs"
@@ -117,15 +104,18 @@ ANIMALS = {
 def prepared(animal, folder):
     """Two games of an engine that always wins against the animal; one void is enough."""
     files = {name: folder / name for name in LEFT if name in animal.switches}
-    usual = {"moves": LOSER, "fault": animal.fault, "at_ply": 1}
-    minus = engine(folder, "minus", **usual | animal.switches | files)
-    sides = spec(engine(folder, "plus", moves=WINNER)), spec(minus, "minus", **animal.options)
-    return job_of(*sides, animal.time_control, max_void=0)
+    usual = {"moves": faulty.LOSER, "fault": animal.fault, "at_ply": 1}
+    minus = faulty.engine(folder, "minus", **usual | animal.switches | files)
+    sides = (
+        faulty.spec(faulty.engine(folder, "plus", moves=faulty.WINNER)),
+        faulty.spec(minus, "minus", **animal.options),
+    )
+    return faulty.job_of(*sides, animal.time_control, max_void=0)
 
 
 def events(pool, job):
     pool.submit(job)
-    return until_the_end(pool)
+    return faulty.until_the_end(pool)
 
 
 @contextmanager
@@ -169,16 +159,16 @@ def test_every_misbehaviour_ends_as_defined_in_time_and_leaves_nothing(name, tmp
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    files, memory, began = open_files(), peak(), time.monotonic()
+    files, memory, began = faulty.open_files(), peak(), time.monotonic()
     assert told(animal, tmp_path).startswith(f"minus: {animal.outcome}")
     assert time.monotonic() - began < animal.budget + SLACK
-    assert open_files() == files
-    assert not children()
+    assert faulty.open_files() == files
+    assert not faulty.children()
     assert peak() - memory < 64
     assert not list(temporary.iterdir())
     pids = named(tmp_path)
     assert bool(pids) == bool(animal.switches.keys() & {"child", "stray"})
-    wait_until(lambda: not any(map(alive, pids)))
+    faulty.wait_until(lambda: not any(map(faulty.alive, pids)))
 
 
 @pytest.mark.parametrize(
@@ -196,8 +186,8 @@ def test_who_answers_twice_at_the_end_of_a_game_or_a_pair_spoils_that_pair(fault
 def test_a_thousand_games_of_faulty_engines_leave_nothing(tmp_path):
     rng = random.Random(int(os.environ.get("SPSA_TEST_SEED", "1")))
     quick = [name for name, animal in ANIMALS.items() if animal.budget <= 0.1]
-    files, pids = open_files(), list[int]()
-    with cage(2, PATIENT) as pool:
+    files, pids = faulty.open_files(), list[int]()
+    with cage(2, faulty.PATIENT) as pool:
         for number in range(500):
             name = rng.choice(quick)
             folder = tmp_path / str(number)
@@ -209,10 +199,10 @@ def test_a_thousand_games_of_faulty_engines_leave_nothing(tmp_path):
             for file in folder.iterdir():
                 file.unlink()
             folder.rmdir()
-    assert open_files() == files
-    assert not children()
+    assert faulty.open_files() == files
+    assert not faulty.children()
     assert peak() < 400
-    assert pids and not any(map(alive, pids))
+    assert pids and not any(map(faulty.alive, pids))
 
 
 @pytest.mark.slow
@@ -222,7 +212,7 @@ def test_an_engine_has_its_limits_and_is_scheduled_before_its_worker(tmp_path):
     job = prepared(Animal("hang", "hang", MOVETIME, switches={"pid": pid}), tmp_path)
     with Pool(1, EngineLimits(memory=2**30)) as pool:
         pool.submit(job)
-        wait_until(lambda: pid.exists() and bool(pid.read_text()))
+        faulty.wait_until(lambda: pid.exists() and bool(pid.read_text()))
         number = int(pid.read_text())
         assert os.getpgid(number) == number
         assert os.sched_getscheduler(number) == os.sched_getscheduler(os.getpid())
@@ -243,9 +233,9 @@ Starts = Callable[..., UciEngine]
 def start(tmp_path, stop_signal):
     started: list[UciEngine] = []
 
-    def begin(options=None, limits=PATIENT, **switches):
-        path = engine(tmp_path, f"engine{len(started)}", **{"moves": "e2e4"} | switches)
-        started.append(begun(spec(path, **options or {}), stop_signal, limits))
+    def begin(options=None, limits=faulty.PATIENT, **switches):
+        path = faulty.engine(tmp_path, f"engine{len(started)}", **{"moves": "e2e4"} | switches)
+        started.append(begun(faulty.spec(path, **options or {}), stop_signal, limits))
         return started[-1]
 
     yield begin
@@ -302,7 +292,7 @@ def test_an_option_is_sent_in_the_engines_own_spelling_if_it_would_obey(start, t
     assert "".join(sent) in (tmp_path / "log").read_text()
     for name, value in REFUSED:
         with pytest.raises(EngineFault, match=r"^refused option: "):
-            running.configure(spec(Path(running.path), **{name: value}))
+            running.configure(faulty.spec(Path(running.path), **{name: value}))
 
 
 def test_more_options_than_a_pipe_holds_are_taken(start):
@@ -319,7 +309,7 @@ def test_a_move_that_is_cut_in_two_by_the_end_of_its_time_is_read(tmp_path, stop
         'printf "bestmove e2"; read -r stop; echo e4; cat\n'
     )
     path.chmod(0o755)
-    running = begun(spec(path), stop_signal, PATIENT)
+    running = begun(faulty.spec(path), stop_signal, faulty.PATIENT)
     assert running.search(START, Limit(b"go\n", 0.3, 20.0)).move == "e2e4"
     running.close(at_once=True)
 
@@ -328,22 +318,22 @@ def test_a_program_still_open_for_writing_is_tried_again(tmp_path, stop_signal, 
     monkeypatch.setattr(spawning, "_BUSY_TRIES", 4000)  # a second would do on a quiet machine
     program = tmp_path / "program"
     shutil.copy("/bin/sh", program)
-    path = engine(tmp_path, "script", moves="e2e4")
+    path = faulty.engine(tmp_path, "script", moves="e2e4")
     path.write_text(path.read_text().replace("#!/bin/sh", f"#!{program}"))
     with program.open("ab") as held:
         Timer(0.2, held.close).start()
-        begun(spec(path), stop_signal, PATIENT).close(at_once=True)
+        begun(faulty.spec(path), stop_signal, faulty.PATIENT).close(at_once=True)
         assert held.closed
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's parent-death signal")
 def test_no_engine_outlives_the_thread_that_started_it(tmp_path, stop_signal):
     """And so no worker that is killed, even without an orphan reaper."""
-    path = engine(tmp_path, "engine", moves="e2e4", fault="ignore-quit")
+    path = faulty.engine(tmp_path, "engine", moves="e2e4", fault="ignore-quit")
     with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(begun, spec(path), stop_signal, PATIENT).result()
-        assert alive(running.pid)
-    wait_until(lambda: not alive(running.pid))
+        running = threads.submit(begun, faulty.spec(path), stop_signal, faulty.PATIENT).result()
+        assert faulty.alive(running.pid)
+    faulty.wait_until(lambda: not faulty.alive(running.pid))
     running.close(at_once=True)
 
 
@@ -352,21 +342,25 @@ LONG = TimeControl(low=60.0, high=60.0)
 
 @pytest.fixture
 def pool():
-    with Pool(1, PATIENT) as slots:
+    with Pool(1, faulty.PATIENT) as slots:
         yield slots
 
 
 def job(plus, minus, **over):
-    return job_of(spec(plus, **over.pop("options", {})), spec(minus, "minus"), **over)
+    return faulty.job_of(
+        faulty.spec(plus, **over.pop("options", {})), faulty.spec(minus, "minus"), **over
+    )
 
 
 def test_changed_options_are_sent_to_the_engine_that_runs(pool, tmp_path):
     declared = ["Margin type spin default 0 min 0 max 9", "Depth type spin default 0 min 0 max 9"]
-    plus = engine(tmp_path, "plus", moves=WINNER, log=tmp_path / "log", option=declared)
-    minus = engine(tmp_path, "minus", moves=LOSER)
+    plus = faulty.engine(
+        tmp_path, "plus", moves=faulty.WINNER, log=tmp_path / "log", option=declared
+    )
+    minus = faulty.engine(tmp_path, "minus", moves=faulty.LOSER)
     for options in ({"Margin": "1", "Depth": "2"}, {"Margin": "3", "Depth": "2"}, {"Margin": "3"}):
         pool.submit(job(plus, minus, options=options))
-        assert until_the_end(pool)[-1] == JobDone("job")
+        assert faulty.until_the_end(pool)[-1] == JobDone("job")
     told = [line for line in (tmp_path / "log").read_text().splitlines() if "setoption" in line]
     assert told == [
         "setoption name Margin value 1",
@@ -377,53 +371,53 @@ def test_changed_options_are_sent_to_the_engine_that_runs(pool, tmp_path):
 
 
 def test_a_job_that_waits_can_be_stopped_and_the_next_one_plays(pool, winner, loser, tmp_path):
-    hanging = engine(tmp_path, "hanging", moves=LOSER, fault="hang", at_ply=1)
+    hanging = faulty.engine(tmp_path, "hanging", moves=faulty.LOSER, fault="hang", at_ply=1)
     pool.submit(job(winner, hanging, key="first", time_control=LONG))
     pool.submit(job(winner, loser, key="second"))
     pool.submit(job(winner, loser, key="third"))
     pool.stop("second")
     pool.stop("first")
-    assert until_the_end(pool) == [JobStopped("first")]
-    assert until_the_end(pool) == [JobStopped("second")]
-    assert until_the_end(pool)[-1] == JobDone("third")
+    assert faulty.until_the_end(pool) == [JobStopped("first")]
+    assert faulty.until_the_end(pool) == [JobStopped("second")]
+    assert faulty.until_the_end(pool)[-1] == JobDone("third")
 
 
 def test_a_refused_option_or_a_defect_costs_a_job_and_not_the_slot(
     pool, winner, loser, monkeypatch
 ):
     pool.submit(job(winner, loser, options={"Nonsense": "1"}, max_void=9))
-    void, end = until_the_end(pool)
+    void, end = faulty.until_the_end(pool)
     assert void.fault.reason == "refused option"
     assert isinstance(end, JobFailed)
     assert "is void and would be void again: plus: refused option: " in end.reason
     with monkeypatch.context() as patch:
         patch.setattr("worker.runner.pool.play_pair", Mock(side_effect=ZeroDivisionError))
         pool.submit(job(winner, loser))
-        (end,) = until_the_end(pool)
+        (end,) = faulty.until_the_end(pool)
     assert isinstance(end, JobFailed)
     assert "ZeroDivisionError" in end.reason
     pool.submit(job(winner, loser))
-    assert until_the_end(pool)[-1] == JobDone("job")
+    assert faulty.until_the_end(pool)[-1] == JobDone("job")
 
 
 def test_both_engines_are_started_before_either_is_waited_for(pool, tmp_path):
     pid = tmp_path / "pid"
-    silent = engine(tmp_path, "silent", moves=WINNER, fault="no-uciok")
-    pool.submit(job(silent, engine(tmp_path, "minus", moves=LOSER, pid=pid)))
-    wait_until(pid.exists)
+    silent = faulty.engine(tmp_path, "silent", moves=faulty.WINNER, fault="no-uciok")
+    pool.submit(job(silent, faulty.engine(tmp_path, "minus", moves=faulty.LOSER, pid=pid)))
+    faulty.wait_until(pid.exists)
     pool.stop("job")
-    assert until_the_end(pool) == [JobStopped("job")]
-    assert not children()
+    assert faulty.until_the_end(pool) == [JobStopped("job")]
+    assert not faulty.children()
 
 
 def test_engines_are_started_once_and_told_of_every_new_game(pool, winner, loser, tmp_path):
     """Also those that the next job has beforehand."""
     log = tmp_path / "next.log"
-    following = engine(tmp_path, "next", moves=LOSER, log=log)
+    following = faulty.engine(tmp_path, "next", moves=faulty.LOSER, log=log)
     for key, minus in (("first", loser), ("second", following)):
         pool.submit(job(winner, minus, key=key, pairs=2))
     for _ in range(2):
-        until_the_end(pool)
+        faulty.until_the_end(pool)
     commands = (tmp_path / "winner.log").read_text().splitlines()
     assert (commands.count("uci"), commands.count("ucinewgame")) == (1, 2 * 2 * 2)
     assert log.read_text().split().count("uci") == 1
