@@ -2,13 +2,15 @@
 
 import json
 import re
+import shlex
 import signal
 import sys
 
 import pytest
 from builders import NODES
-from console import ROOT, Running, call, compete, games_of, worker
+from console import ROOT, Running, Said, call, compete, games_of, worker
 from engines.faulty import LOSER, engine, start_book
+from transcripts import Transcript
 from trials import OneIteration
 
 from worker import machine
@@ -81,26 +83,22 @@ def test_games_at_fixed_nodes_do_not_depend_on_how_many_are_played_at_once(tmp_p
     assert len(set(texts[0])) == 17
 
 
-def test_an_engine_that_cannot_play_ends_the_match(winner, tmp_path):
-    crashing = engine(tmp_path, "crashing", moves=LOSER, fault="crash", at_ply=1)
-    done = compete(winner, crashing, "--games", 4, "--nodes", MANY, "--book", start_book(tmp_path))
-    assert done.returncode == 1
-    assert "crashing: crash" in done.stdout
-    assert "ended early" in done.stdout
-    assert "W-L-D        0-0-0" in done.stdout
+@pytest.fixture
+def show(request, winner, loser, tmp_path, sqlite_url):
+    """Carries out the calls of `compete` in a situation of the text file beside this test."""
+
+    def typed(command):
+        done = compete(*shlex.split(command)[1:], cwd=tmp_path, DATABASE_URL=sqlite_url)
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    start_book(tmp_path)
+    return Transcript(typed, request.path.with_suffix(".txt"))
 
 
-@pytest.mark.parametrize(
-    ("second", "options", "told"),
-    [
-        ("winner", ("--option", "Margn=1"), "no option 'Margn' (did you mean 'Margin'?); correct"),
-        ("/bin/ls", (), "ls: exit"),
-    ],
-)
-def test_what_cannot_play_is_refused_before_the_first_game(winner, second, options, told):
-    done = compete(winner, winner if second == "winner" else second, "--games", 4, *options)
-    assert done.returncode == 2 and not done.stdout
-    assert told in done.stderr and "nothing was built or played" in done.stderr, done.stderr
+def test_what_cannot_play_is_told(show, tmp_path):
+    engine(tmp_path, "crashing", moves=LOSER, fault="crash", at_ply=1)
+    show("an engine that crashes ends the match early")
+    show("what cannot play is refused before the first game")
 
 
 def test_ctrl_c_reports_what_was_played(winner, tmp_path):
@@ -176,19 +174,11 @@ def test_a_batch_is_played_again_and_compared(played, sql):
 
 
 @pytest.mark.slow
-def test_one_pair_is_the_same_pair_as_in_its_batch_and_what_is_not_there_is_a_sentence(played):
+def test_one_pair_is_the_same_pair_as_in_its_batch(played, show):
     whole, one = played.folder / "whole.pgn", played.folder / "one.pgn"
     assert again(played, "--replay", "1.1", "--pgn", whole).returncode == 0
     done = again(played, "--replay", "1.1:2", "--pgn", one)
     assert done.returncode == 0 and "pair 2: +2 -0 =0 for plus" in done.stdout, done.stderr
     same = [list(game.mainline_moves()) for game in games_of(whole)][2:]
     assert [list(game.mainline_moves()) for game in games_of(one)] == same
-    for words, code, said in (
-        (["--replay", "1"], 2, "is not [RUN/]ITERATION.BATCH[:PAIR]"),
-        (["--replay", "1.0:3"], 2, "the batch has pairs 1 to 2, not 3"),
-        (["--replay", "1.7"], 3, "the run has no batch 7 in an iteration 1"),
-        (["--replay", "other/1.0"], 3, "there is no run named 'other'"),
-        (["--replay", "1.0", "--spsa"], 2, "give neither --spsa nor --server"),
-    ):
-        done = again(played, *words)
-        assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+    show("a batch that cannot be played again")
