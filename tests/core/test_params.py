@@ -115,26 +115,20 @@ def test_the_unit_a_continuous_parameter_is_written_in_does_not_matter(
     np.testing.assert_array_equal(*found)
 
 
-def test_a_scaled_value_is_exact_on_its_grid():
+def test_a_value_is_exact_on_its_grid():
+    """What was written on the grid counts as on it, though 0.29 * 100 is less than 29."""
     assert RATIO.nearest(0.7504) == 0.75
     assert RATIO.to_engine(0.29) == 290
     assert RATIO.on_grid(289) == 0.289
     values = {"margin": 200, "frozen": 7, "depth": 3, "ratio": 0.75, "real": 2.5}
     assert SPACE.options(values) == {**values, "ratio": 750}
-
-
-def test_what_was_written_on_the_grid_counts_as_on_it():
+    rounded = SPACE.rounded(np.array([10.02, 3.5, 7.5049, 10.1]))
+    assert rounded == {**values, "depth": 4, "real": 2.525}
     hundredths = replace(RATIO, scale=100)
-    assert 0.29 * 100 < 29
     assert hundredths.below(0.29, strictly=False) == 0.29
     assert hundredths.below(0.29, strictly=True) == 0.28
     assert hundredths.above(0.07, strictly=False) == 0.07
     assert hundredths.above(0.07, strictly=True) == 0.08
-
-
-def test_rounded_takes_the_nearest_playable_point():
-    values = SPACE.rounded(np.array([10.02, 3.5, 7.5049, 10.1]))
-    assert values == {"margin": 200, "frozen": 7, "depth": 4, "ratio": 0.75, "real": 2.525}
 
 
 def test_a_space_survives_json_to_the_bit():

@@ -40,12 +40,9 @@ def is_one_line(text):
     return not any(unicodedata.category(c) in DANGEROUS for c in text)
 
 
-def test_what_no_terminal_should_see_becomes_visible():
+def test_what_no_terminal_should_see_becomes_visible_and_a_long_text_ends_with_an_ellipsis():
     assert printable(FORGED, 200) == SHOWN
     assert printable("Žofie ♞ ± 柳", 200) == "Žofie ♞ ± 柳"
-
-
-def test_a_long_text_ends_with_an_ellipsis():
     assert printable("x" * 10, 10) == "x" * 10
     assert printable("x" * 11, 10) == "x" * 9 + ELLIPSIS
     assert printable("\n" * 6, 10) == r"\n\n\n\n\\"[:9] + ELLIPSIS

@@ -496,18 +496,16 @@ def test_what_cannot_be_scaled_or_does_not_fit_a_machine_is_a_sentence(
         watched_work(staged.store, tmp_path, slots=2, max_batches=1)
 
 
-def test_games_at_fixed_nodes_need_no_scale(staged, gated, tmp_path, sql, said):
+def test_games_at_fixed_nodes_need_no_scale_and_take_a_slot_for_each_thread(
+    staged, gated, tmp_path, sql, said
+):
     """As the rounds of a validation with a time control of its own may be."""
-    gated(time_control=ONE_NODE, scale=Scale(target_nps=1))
-    assert watched_work(staged.store, tmp_path, slots=1, max_batches=1)[0] == 0
-    assert sql("SELECT scale FROM spsa_batch WHERE status = 'done'") == [(1.0,)]
-    assert "nodes a second here" not in said()
-
-
-def test_a_game_takes_a_slot_for_each_thread(staged, gated, tmp_path):
-    gated(count=3, time_control=ONE_NODE, engine_options={"Threads": "2"})
+    threads = {"engine_options": {"Threads": "2"}}
+    gated(count=3, time_control=ONE_NODE, scale=Scale(target_nps=1), **threads)
     code, watching = watched_work(staged.store, tmp_path, slots=5, enough=2, max_batches=3)
     assert (code, watching.most) == (0, 2)
+    assert sql("SELECT DISTINCT status, scale FROM spsa_batch") == [("done", 1.0)]
+    assert "nodes a second here" not in said()
 
 
 WORKER = new_worker("machine-1")
