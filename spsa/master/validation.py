@@ -149,13 +149,11 @@ class Validation(MasterSession[Iteration]):
 
     def _begun(self, view: RunView) -> int | None:
         """The number of the same match, if a round of it is open or its test is not decided."""
-        open_ones = [it for it in view.open if self.match.is_of(it)]
-        if open_ones:
-            return open_ones[0].match_number
-        for one in reversed(self.store.matches(view.run.id)):
-            if self.match.is_of(one):
-                test = sprt_of(self.match.compared, one.tally)
-                return one.match_number if test and test.accepted is None else None
+        alike = [one for one in self.store.matches(view.run.id) if self.match.is_of(one)]
+        for last in alike[-1:]:
+            test = sprt_of(self.match.compared, last.tally)
+            if last.is_open or (test is not None and test.accepted is None):
+                return last.match_number
         return None
 
     def _rounds(self, run: Run) -> tuple[list[Iteration], list[Iteration]]:
