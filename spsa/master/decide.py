@@ -8,6 +8,7 @@ starts. Its row records which results those are, so theta can be computed again 
 """
 
 from dataclasses import dataclass
+from enum import Enum
 from math import inf
 
 from spsa.db.run_view import FAILURE_BUDGET, MachineFailures, RunView
@@ -66,35 +67,22 @@ class GiveUpBuild:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenIteration:
-    """Open iteration k, the next one, whose engines are built."""
-
-    k: int
-
-
-@dataclass(frozen=True, slots=True)
 class Apply:
     """Move theta by the oldest open iteration, which has all its games."""
 
     iteration: Iteration
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """End the run: all iterations are applied."""
+class Plain(Enum):
+    """A decision that its name says in full."""
+
+    OPEN = "open the next iteration, whose engines are built"
+    FINISH = "end the run: all iterations are applied"
+    IDLE = "wait: games are being played, engines are being built, or the run is paused"
+    STOP = "stop: the run has ended"
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
-    """Wait: games are being played, engines are being built, or the run is paused."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Stop: the run has ended."""
-
-
-Decision = StartBuild | GiveUpBuild | OpenIteration | Apply | Finish | Idle | Stop
+Decision = StartBuild | GiveUpBuild | Apply | Plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,27 +171,27 @@ def next_decision(view: RunView, pacing: Pacing, in_build: BuildProgress | None 
     """What the master of a run that needs no upkeep does next."""
     run, in_build = view.run, in_build or BuildProgress()
     if run.has_ended:
-        return Stop()
+        return Plain.STOP
     running = run.status is RunStatus.RUNNING
     if in_build.failure is not None and running:
         return GiveUpBuild(f"iteration k={view.opened + 1} cannot be built: {in_build.failure}")
     if in_build.built and running:
-        return OpenIteration(view.opened + 1)
+        return Plain.OPEN
     k = view.opened + in_build.count + 1
     due = k <= run.max_iterations and pacing.due(view, in_build.count)
     if due and running:
         return StartBuild(k)
     if pacing.is_fixed and (due or in_build.count):
-        return Idle()  # a paused run opens nothing, so it must not apply results past that opening
+        return Plain.IDLE  # a paused run opens nothing, nor applies results past that opening
     return _after_opening(view, running=running)
 
 
 def _after_opening(view: RunView, *, running: bool) -> Decision:
     oldest = next((it for it in view.open if it.purpose is Purpose.TUNE), None)
     if oldest is not None:
-        return Apply(oldest) if oldest.is_played and view.miscounted is None else Idle()
+        return Apply(oldest) if oldest.is_played and view.miscounted is None else Plain.IDLE
     run = view.run
     is_over = run.applied == run.max_iterations  # else games of a match may be ready for the fleet
     if not running or not is_over or any(it.is_background for it in view.open):
-        return Idle()
-    return Finish()
+        return Plain.IDLE
+    return Plain.FINISH

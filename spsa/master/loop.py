@@ -20,17 +20,7 @@ from spsa.db.tables import Iteration, Run
 from spsa.errors import BuildFailed, TuningError
 from spsa.history.replay import games_of
 from spsa.lifecycle import RunStatus
-from spsa.master.decide import (
-    Apply,
-    BuildProgress,
-    Finish,
-    GiveUpBuild,
-    Idle,
-    OpenIteration,
-    StartBuild,
-    Stop,
-    next_decision,
-)
+from spsa.master.decide import Apply, BuildProgress, GiveUpBuild, Plain, StartBuild, next_decision
 from spsa.master.session import MasterSession, RunSettings, log, master_of
 from spsa.master.validation import Background
 from spsa.text import FAILURE_LENGTH, printable
@@ -92,15 +82,15 @@ class Master(MasterSession[RunStatus]):
                     view.run.name, master_of(view.run), printable(reason, FAILURE_LENGTH)
                 )
                 self._builds[0].sides.result()  # raises what went wrong
-            case OpenIteration():
+            case Plain.OPEN:
                 self._open(view)
             case Apply(iteration):
                 self._apply(view.run, iteration)
-            case Finish():
+            case Plain.FINISH:
                 self.store.finish(self.master_lease)
-            case Idle():
+            case Plain.IDLE:
                 self._wait(view.run)
-            case Stop():
+            case Plain.STOP:
                 return view.run.status
         return None
 

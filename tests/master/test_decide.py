@@ -15,16 +15,13 @@ from spsa.master.decide import (
     BuildProgress,
     CloseRound,
     Decision,
-    Finish,
     GiveUpBuild,
     GiveUpRound,
-    Idle,
-    OpenIteration,
     Pacing,
     Pause,
+    Plain,
     SetAside,
     StartBuild,
-    Stop,
     next_decision,
     upkeep,
 )
@@ -62,27 +59,27 @@ NEXT = iteration(10, games=10)
 CASES: dict[str, tuple[tuple[Any, ...], Decision]] = {
     "a new run": ((0, [], {}, TWO, NONE), StartBuild(1)),
     "as many as may be in flight": ((0, [], {}, TWO, ONE), StartBuild(2)),
-    "and no more": ((0, [], {}, TWO, BOTH), Idle()),
-    "the first is built": ((0, [], {}, TWO, BOTH_BUILT), OpenIteration(1)),
+    "and no more": ((0, [], {}, TWO, BOTH), Plain.IDLE),
+    "the first is built": ((0, [], {}, TWO, BOTH_BUILT), Plain.OPEN),
     "it cannot be built": (
         (0, [], {}, TWO, FAILED),
         GiveUpBuild("iteration k=1 cannot be built: expected `;`"),
     ),
-    "nor may it, as the run is paused": ((0, [], PAUSED, TWO, FAILED), Idle()),
+    "nor may it, as the run is paused": ((0, [], PAUSED, TWO, FAILED), Plain.IDLE),
     "one is open": ((0, [iteration(1)], {}, TWO, NONE), StartBuild(2)),
-    "both are open": ((0, [iteration(1), iteration(2)], {}, TWO, NONE), Idle()),
-    "the later one is played first": ((0, [iteration(1, 8), PLAYED], {}, TWO, NONE), Idle()),
+    "both are open": ((0, [iteration(1), iteration(2)], {}, TWO, NONE), Plain.IDLE),
+    "the later one is played first": ((0, [iteration(1, 8), PLAYED], {}, TWO, NONE), Plain.IDLE),
     "the next is built before a result is applied": ((1, [PLAYED], {}, TWO, NONE), StartBuild(3)),
-    "and waited for": ((1, [PLAYED], {}, TWO, ONE), Idle()),
-    "and opened": ((1, [PLAYED], {}, TWO, BUILT), OpenIteration(3)),
+    "and waited for": ((1, [PLAYED], {}, TWO, ONE), Plain.IDLE),
+    "and opened": ((1, [PLAYED], {}, TWO, BUILT), Plain.OPEN),
     "then it is applied": ((1, [PLAYED, OPEN], {}, TWO, NONE), Apply(PLAYED)),
     "the last": ((9, [NEXT], {}, TWO, NONE), Apply(NEXT)),
-    "all are applied": ((10, [], {}, TWO, NONE), Finish()),
-    "finished": ((3, [PLAYED], {"status": RunStatus.FINISHED}, TWO, BUILT), Stop()),
-    "stopped": ((3, [PLAYED], {"status": RunStatus.STOPPED}, TWO, BUILT), Stop()),
-    "paused, nothing past the next opening": ((1, [PLAYED], PAUSED, TWO, NONE), Idle()),
+    "all are applied": ((10, [], {}, TWO, NONE), Plain.FINISH),
+    "finished": ((3, [PLAYED], {"status": RunStatus.FINISHED}, TWO, BUILT), Plain.STOP),
+    "stopped": ((3, [PLAYED], {"status": RunStatus.STOPPED}, TWO, BUILT), Plain.STOP),
+    "paused, nothing past the next opening": ((1, [PLAYED], PAUSED, TWO, NONE), Plain.IDLE),
     "paused, a result before it": ((1, [PLAYED, OPEN], PAUSED, TWO, NONE), Apply(PLAYED)),
-    "paused, nothing is opened": ((1, [], PAUSED, TWO, BOTH_BUILT), Idle()),
+    "paused, nothing is opened": ((1, [], PAUSED, TWO, BOTH_BUILT), Plain.IDLE),
 }
 
 
@@ -105,20 +102,20 @@ def test_as_needed_games_that_lie_ready_and_in_the_making_are_what_is_wanted():
     assert [as_needed(seen, builds) for builds in range(3)] == [
         StartBuild(2),
         StartBuild(3),
-        Idle(),
+        Plain.IDLE,
     ]
-    assert as_needed(view(0, [iteration(1)], ready=15)) == Idle()
-    assert as_needed(seen, 1, builders=1) == as_needed(seen, 1, in_flight=2) == Idle()
+    assert as_needed(view(0, [iteration(1)], ready=15)) == Plain.IDLE
+    assert as_needed(seen, 1, builders=1) == as_needed(seen, 1, in_flight=2) == Plain.IDLE
     # results are applied while engines are built
     assert as_needed(view(1, [PLAYED]), 1, builders=1) == Apply(PLAYED)
     paused = view(1, [PLAYED], **PAUSED)
     assert next_decision(paused, needed(), BUILT) == Apply(PLAYED)
-    assert as_needed(view(2, []), 1, builders=1) == Idle()
+    assert as_needed(view(2, []), 1, builders=1) == Plain.IDLE
     assert as_needed(view(9, [NEXT]), wanted=99) == Apply(NEXT)
-    assert as_needed(view(10, []), wanted=99) == Finish()
+    assert as_needed(view(10, []), wanted=99) == Plain.FINISH
     match = replace(iteration(4), purpose=Purpose.VALIDATE, k=None)
     left_match = replace(view(3, [match], ready=1000), opened=3)
-    assert as_needed(left_match) == Idle()
+    assert as_needed(left_match) == Plain.IDLE
 
 
 STUCK = Obstacle(reason="batch 0: no book", batch_ids=frozenset({7}))
@@ -132,7 +129,7 @@ def test_a_run_that_cannot_go_on_is_paused_before_anything_else():
         assert upkeep(seen) == Pause(obstacle.reason)
     paused = view(0, played, most=1, obstacles=[MISCOUNTED], **PAUSED)
     assert upkeep(paused) is None
-    assert next_decision(paused, Pacing(in_flight=1)) == Idle(), "nor is its result applied"
+    assert next_decision(paused, Pacing(in_flight=1)) == Plain.IDLE, "nor is its result applied"
     over = view(0, [], obstacles=[MISCOUNTED, STUCK], status=RunStatus.FINISHED)
     assert upkeep(over) == Pause(STUCK.reason), "of a validation"
 
