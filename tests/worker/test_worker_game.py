@@ -1,6 +1,7 @@
 """Clocks, adjudication, games and pairs, with players that live in this process."""
 
 import random
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unittest.mock import Mock
@@ -30,7 +31,7 @@ from spsa.openings.book import Opening
 from spsa.protocol import MAX_KEPT_VOIDS, KeptVoid
 from spsa.uci.engine import Limit, SearchReply
 from spsa.uci.spawning import EngineLimits
-from worker.runner.adjudication import Adjudicator, GameClock, open_tables
+from worker.runner.adjudication import Adjudicator, open_tables
 from worker.runner.game import (
     NOTHING_PLAYED,
     Pair,
@@ -52,6 +53,7 @@ START = Opening(chess.STARTING_FEN)
 CLOCK = TimeControl(kind=TimeKind.CLOCK, low=1.0, high=1.0, increment=0.1, margin=0.05)
 NODES = TimeControl(kind=TimeKind.NODES, low=100, high=100)
 FOOLS_MATE = ("f2f3", "e7e5", "g2g4", "d8h4")
+KNIGHTS = ("g1f3", "g8f6", "f3g1", "f6g8")
 
 
 @dataclass
@@ -115,39 +117,27 @@ def test_a_pair_swaps_colours_and_is_counted_from_plus():
     assert (total.plus_nodes, total.minus_nodes) == (11 + (10 + 12), (100 + 102) + 101)
 
 
-def test_the_clock_runs_down_and_is_told_to_the_engine():
-    white = Scripted("white", seconds=(0.3, 0.2))
-    black = Scripted("black", seconds=(0.5, 0.1))
-    play_game(white, black, pairing(), under(CLOCK))
-    assert [limit.go for limit in white.asked] == [
-        b"go wtime 1000 btime 1000 winc 100 binc 100\n",
-        b"go wtime 800 btime 600 winc 100 binc 100\n",
-    ]
-    assert black.asked[1].go == b"go wtime 700 btime 600 winc 100 binc 100\n"
-    assert black.asked[1].seconds == pytest.approx(0.6 + 0.05)
+def test_what_a_clock_tells_the_engines_of_a_pair():
+    """In each game both make four moves, for which they take the seconds that are `spent`."""
 
+    def shown(files):
+        control = TimeControl.parse(files["control"])
+        spent = tuple(float(word) for word in files.get("spent", "0 0 0 0").split())
+        minus_settings = MinusSettings(handicap=float(files.get("handicap", "1")))
+        settings = replace(under(control), minus=minus_settings)
+        drawn = pairing(time=float(files.get("value", control.low)))
+        players = [
+            Scripted(name, KNIGHTS + FOOLS_MATE, seconds=spent) for name in ("plus", "minus")
+        ]
+        pair = play_pair(*players, drawn, settings)
+        for player in players:
+            for limit, times in Counter(player.asked).items():
+                go = limit.go.decode().strip()
+                waits = f"{limit.seconds:.6g} + {limit.stop_seconds:g} s"
+                yield f"{times} x {player.name}: {go}, waits {waits}"
+        yield f"{pair.first.ending.termination}, {pair.second.ending.termination}"
 
-@pytest.mark.parametrize(
-    ("control", "full", "quarter"),
-    [
-        (CLOCK, b"go wtime 1000 btime 250 winc 100 binc 25\n", None),
-        (TimeControl(low=1.0, high=1.0), b"go movetime 1000\n", b"go movetime 250\n"),
-        (NODES, b"go nodes 1000\n", b"go nodes 250\n"),
-        (replace(NODES, kind=TimeKind.DEPTH), b"go depth 1000\n", b"go depth 250\n"),
-    ],
-)
-def test_a_handicap_divides_what_minus_gets_whatever_its_colour(control, full, quarter):
-    plus, minus = Scripted("plus"), Scripted("minus")
-    value = 1.0 if control.kind in (TimeKind.CLOCK, TimeKind.MOVETIME) else 1000.0
-    play_pair(
-        plus, minus, pairing(time=value), replace(under(control), minus=MinusSettings(handicap=4.0))
-    )
-    assert plus.asked[0].go == full
-    if quarter is not None:
-        assert {limit.go for limit in minus.asked} == {quarter}
-    else:
-        assert minus.asked[2].go == b"go wtime 250 btime 1000 winc 25 binc 100\n"
-        assert minus.asked[0].seconds == pytest.approx(0.25 + control.margin)
+    compare_cases(Path(__file__).with_name("clocks.txt"), shown)
 
 
 def test_a_fallen_flag_loses_even_with_a_mate_on_the_board():
@@ -162,7 +152,7 @@ def test_a_fallen_flag_loses_even_with_a_mate_on_the_board():
 
 @pytest.mark.parametrize("rounds", [248, 249])
 def test_a_void_game_names_its_position_and_a_very_long_one_its_last(rounds):
-    opening = Opening(START.fen, ("g1f3", "g8f6", "f3g1", "f6g8") * rounds)
+    opening = Opening(START.fen, KNIGHTS * rounds)
     white = Scripted("white", fault_at=4 * rounds)
     with pytest.raises(VoidGame, match="white: hang: it was told to") as told:
         play_game(white, Scripted("black"), pairing(opening), under())
@@ -193,44 +183,11 @@ def test_void_games_are_counted_and_the_first_few_kept():
     )
 
 
-def test_a_clock_of_forty_moves_is_wound_up_again():
-    adjudication = TimeControl(kind=TimeKind.CLOCK, low=10.0, high=10.0, increment=0.5, moves=2)
-    clock = GameClock(adjudication, 10.0, USUAL)
-    said = []
-    for _ in range(4):
-        said.append(clock.limit(chess.WHITE).go.decode().split())
-        assert not clock.flag_falls(chess.WHITE, 3.0)
-    assert [(words[2], words[-1]) for words in said] == [
-        ("10000", "2"),
-        ("7500", "1"),
-        ("15000", "2"),
-        ("12500", "1"),
-    ]
-    assert clock.limit(chess.WHITE).seconds == 20.0 + adjudication.margin
-    assert clock.limit(chess.BLACK).go.split()[-2:] == [b"movestogo", b"2"]
-
-
-@pytest.mark.parametrize(
-    ("adjudication", "value", "go", "seconds"),
-    [
-        (TimeControl(low=0.25, high=1.0), 0.25, b"go movetime 250\n", 1.75),
-        (TimeControl(low=0.0001, high=1.0), 0.0001, b"go movetime 1\n", 1.5001),
-        (NODES, 5000.0, b"go nodes 5000\n", 51.5),
-        (TimeControl(kind=TimeKind.DEPTH, low=3, high=9), 7.0, b"go depth 7\n", 300.0),
-    ],
-)
-def test_other_limits_are_the_same_every_move_and_nobody_flags(adjudication, value, go, seconds):
-    keeper = GameClock(adjudication, value, USUAL)
-    assert keeper.limit(chess.BLACK) == Limit(go, seconds, 0.0)
-    assert not keeper.flag_falls(chess.BLACK, 1e9)
-
-
 def judged(adjudication, scores, opening=START):
     """The rulings on a game of knight moves whose movers see these scores."""
     adjudicator, position, rulings = Adjudicator(adjudication), Position(opening), []
-    shuffle = ("g1f3", "g8f6", "f3g1", "f6g8")
     for ply, score in enumerate(scores):
-        assert position.make(shuffle[ply % 4])
+        assert position.make(KNIGHTS[ply % 4])
         rulings.append(adjudicator.ending(position, score))
     return rulings
 
