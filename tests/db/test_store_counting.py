@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from builders import new_validation, result_of, stage, step_from
+from builders import result_of, stage, step_from
 from golden import compare
 
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition
 from spsa.history.doctor import check_run
-from spsa.lifecycle import IterationStatus, RunStatus
+from spsa.lifecycle import RunStatus
 from spsa.protocol import BatchResult
 
 
@@ -47,12 +47,6 @@ def test_counts_that_cannot_be_are_refused(run, sql, name):
     assert rows(run) == before
 
 
-NOTHING = (
-    "plus_wins = 0, minus_wins = 0, draws = 0,"
-    " ptnml_0 = 0, ptnml_1 = 0, ptnml_2 = 0, ptnml_3 = 0, ptnml_4 = 0"
-)
-
-
 @pytest.mark.parametrize("name", MISCOUNTED)
 def test_no_step_is_made_of_counts_that_are_not_the_sums_over_the_batches(run, sql, name):
     store, before = run.store, run.now()
@@ -68,23 +62,6 @@ def test_no_step_is_made_of_counts_that_are_not_the_sums_over_the_batches(run, s
     told = [event.kind for event in store.events(run.run.id)]
     assert told.count("paused") == 1 and "failed" not in told
     assert any(" iteration 2: " in violation for violation in check_run(store, now))
-
-
-def test_an_iteration_that_lacks_games_of_its_batches_does_not_wait_for_them(run, sql):
-    sql(f"UPDATE spsa_iteration SET games_played = 0, {NOTHING} WHERE k = 2")  # noqa: S608
-    reason = run.view().run.reason
-    assert reason.startswith("iteration 2 has 0 games ")
-
-
-def test_a_validation_is_not_completed_on_other_counts_than_its_batches(run, sql):
-    store = run.store
-    store.open_iteration(run.master, new_validation(opened_on=1))
-    run.play()
-    match = store.iterations(run.run.id)[-1]
-    sql("UPDATE spsa_iteration SET void_games = 7 WHERE id = :id", id=match.id)
-    with pytest.raises(IllegalTransition, match="iteration 4 has"):
-        store.complete_validation(run.master, match.id, 0.0)
-    assert store.iterations(run.run.id)[-1].status is IterationStatus.IN_PROGRESS
 
 
 def test_reads_at_one_moment_do_not_see_what_is_written_meanwhile(store):

@@ -10,7 +10,6 @@ import re
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from pathlib import Path
 import pytest
 from asking import Store
 from builders import TERMS, new_engine, result_of, stage
-from console import call, worker, write_project
+from console import call, worker
 from golden import compare_cases
 from masters import RunUnderTest, settings
 from purges import moved
@@ -28,7 +27,6 @@ from shell import Shell
 from spsa.cli import execute
 from spsa.config.space import load_space
 from spsa.core.json_values import to_json
-from spsa.db.migrate import upgrade
 from spsa.history.doctor import check_run
 from spsa.master.session import tuning_of
 
@@ -167,39 +165,18 @@ def test_a_state_that_was_changed_is_found(sqlite_store, sql, broken):
     assert any("the rule's state" in found for found in replayed(run))
 
 
-Damage = Callable[[str, str, str], None]
-
 SETTINGS = settings("auto", 4)
 
 
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory):
-    """A project whose run has an open iteration."""
-    folder = tmp_path_factory.mktemp("sound")
-    write_project(folder)
-    url = f"sqlite:///{folder / 'spsa.db'}"
-    upgrade(url)
-    space = load_space(folder / "params.toml")
+@pytest.fixture
+def damage(project, project_store):
+    """Writes into a column of the project's database, whose run has an open iteration."""
     facts = {"name": "small", "algorithm": "spsa", "settings": SETTINGS.to_json()}
-    with Store(url, durable=False) as store:
-        stage(store, space, **facts).open()
-    return folder
+    stage(project_store, load_space(project / "params.toml"), **facts).open()
 
-
-@pytest.fixture
-def project(sound, tmp_path, monkeypatch):
-    """A copy of it, in which one stands."""
-    monkeypatch.chdir(shutil.copytree(sound, tmp_path / "project"))
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    return tmp_path / "project"
-
-
-@pytest.fixture
-def damage(project):
     def write(table, column, text):
-        with sqlite3.connect(project / "spsa.db") as database:
+        with closing(sqlite3.connect(project / "spsa.db")) as database, database:
             database.execute(f"UPDATE {table} SET {column} = ?", (text,))  # noqa: S608
-        database.close()
 
     return write
 

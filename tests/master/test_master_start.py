@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from asking import Store
-from builders import play, stage
+from builders import play
 from console import CONFIG, ROOT, SOURCE, write_project
 from masters import SPACE, FakeSleep, FixedDelivery, Watched
 from repositories import Repository, git, served
@@ -229,17 +229,6 @@ def test_a_binary_is_searched_with_once_for_each_run(project, project_story):
 
 
 LOWER = "pub const margin: i32 = 50;\npub const ratio: f64 = 0.3;\npub const still: i32 = 50;\n"
-
-
-def test_the_event_of_a_refused_level_is_written_once(store):
-    staged = stage(store)
-    for _ in range(2):
-        staged.whole_iteration(refused={"x86-64-v3": "another bench", "x86-64-v4": "too"})
-    told = [e.detail for e in staged.store.events(staged.run.id) if e.kind == "level_refused"]
-    assert told == [
-        {"level": "x86-64-v3", "reason": "another bench"},
-        {"level": "x86-64-v4", "reason": "too"},
-    ]
 
 
 WHERE = "[build]\nwhere = 'worker'"

@@ -139,6 +139,9 @@ class Story:
         if "variants" in over:
             kind, *engines = over["variants"]
             over["variants"] = {kind: tuple(map(self._engine, engines))}
+        if "refused" in over:
+            levels, reasons = over["refused"][::2], over["refused"][1::2]
+            over["refused"] = dict(zip(levels, reasons, strict=True))
         usual = {"opened_on": self.store.run(name).applied, "target_games": batches * games}
         return new(**usual | over, batch_games=games)
 
