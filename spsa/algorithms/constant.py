@@ -22,7 +22,7 @@ from typing import Annotated
 
 import numpy as np
 
-from spsa.algorithms.rule import Perturbation, State, Vector, Walk, signs
+from spsa.algorithms.rule import Perturbation, State, Walk, signs
 from spsa.algorithms.settings import SMALL, PartMoved, Setting
 
 
@@ -40,12 +40,9 @@ class ConstantGain(Walk):
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:
         centre = self.theta(state)
-        offset = self.c * self._direction(k, centre.shape, rng)
-        return Perturbation(centre=centre, offset=offset, a_k=self.r, c_k=self.c)
-
-    def _direction(self, k: int, shape: tuple[int, ...], rng: np.random.Generator) -> Vector:
         if self.perturbation == "spsa":
-            return signs(rng, shape)  # Example 1.2
-        direction = np.zeros(shape)  # Example 1.1
-        direction[..., (k - 1) % shape[-1]] = 1.0
-        return direction
+            direction = signs(rng, centre.shape)  # Example 1.2
+        else:
+            direction = np.zeros(centre.shape)  # Example 1.1
+            direction[..., (k - 1) % centre.shape[-1]] = 1.0
+        return Perturbation(centre=centre, offset=self.c * direction, a_k=self.r, c_k=self.c)
