@@ -6,6 +6,7 @@ import resource
 import shutil
 import sys
 import time
+import tomllib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ import pytest
 from engines import faulty
 from engines.faulty import started as begun
 
-from spsa.core.game_settings import TimeControl, TimeKind
+from spsa.core.game_settings import TimeControl
 from spsa.errors import EngineFault
 from spsa.uci import spawning
 from spsa.uci.engine import MATE, Limit, UciEngine
@@ -26,10 +27,6 @@ from spsa.uci.linux import orphan_reaper
 from spsa.uci.spawning import EngineLimits, working_folders
 from worker.runner.pool import JobDone, JobFailed, JobStopped, PairPlayed, PairVoid, Pool
 
-BUDGET = 0.5
-FLAG = 2.5  # of a clock that the other engine must not exceed on a busy machine
-MOVETIME = TimeControl(low=BUDGET, high=BUDGET)
-CLOCK = TimeControl(kind=TimeKind.CLOCK, low=FLAG, high=FLAG, margin=0.05)
 WATCHED = EngineLimits(start=5.0, ready=4.0, grace=3.0, quit=0.3, slowest=0.1)
 """Where the end is that one of these has passed; the other engine has as much time on a busy
 machine. Everything else has to end before any of PATIENT has."""
@@ -40,65 +37,26 @@ SLACK = 15.0  # seconds for what a busy machine takes; less than any deadline of
 
 @dataclass(frozen=True, slots=True)
 class Animal:
-    """What it does, how its pair has to end, and the seconds it may take for that.
+    """What an engine does, how its pair has to end, and the seconds it may take for that.
 
-    `outcome` is how the fault of a void pair begins, or "played"; a hang takes until a deadline has
+    `ends` is how the fault of a void pair begins, or "played"; a hang takes until a deadline has
     passed. What goes wrong in a game does so at its second ply, if `switches` say nothing else.
     """
 
-    outcome: str
+    ends: str
     fault: str = ""
-    time_control: TimeControl = faulty.ONE_NODE
-    budget: float = 0.1
+    time: str = "nodes=1"
+    seconds: float = 0.1
     switches: dict[str, object] = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=dict)
 
     @property
     def limits(self):
-        return WATCHED if self.outcome.startswith("hang") else faulty.PATIENT
+        return WATCHED if self.ends.startswith("hang") else faulty.PATIENT
 
 
-CLOSED = "exit: it closed its output but still runs"
-SLOW_MOVE = "hang: no bestmove within 3.5 s of `go movetime 500`"
-SLOW_STOP = "hang: no bestmove 3 s after stop"
-ANIMALS = {
-    "never says uciok": Animal("hang", "no-uciok", budget=WATCHED.start),
-    "never says readyok": Animal("hang", "no-readyok", budget=WATCHED.ready),
-    "starts slowly": Animal("played", budget=1.0, switches={"start_pause": 1.0}),
-    "gets ready slowly": Animal("played", budget=1.0, switches={"ready_pause": 0.5}),
-    "segfaults at the start": Animal("crash", "crash-at-start"),
-    "floods at the start": Animal("hang", "babble-at-start", budget=WATCHED.start),
-    "writes an endless line at the start": Animal("flood", "flood-at-start"),
-    "segfaults in a game": Animal("crash", "crash", switches={"at_ply": 3}),
-    "leaves in a game": Animal("exit", "exit"),
-    "exits with an error": Animal("crash: exit status 3", "exit-3"),
-    "closes its output": Animal(CLOSED, "close-output", budget=1.0),
-    "hangs": Animal(SLOW_MOVE, "hang", MOVETIME, BUDGET + WATCHED.grace),
-    "hangs on its clock": Animal(SLOW_STOP, "hang", CLOCK, FLAG + WATCHED.grace),
-    "moves illegally": Animal("illegal move", "illegal"),
-    "moves for the wrong side": Animal("illegal move", "wrong-side"),
-    "gives up": Animal("no move: 'bestmove (none)'", "no-move"),
-    "plays the null move": Animal("no move", "null"),
-    "says bestmove and no more": Animal("no move", "empty"),
-    "answers with rubbish": Animal("garbage", "garbage"),
-    "prints binary rubbish": Animal("played", "binary"),
-    "writes an endless line": Animal("flood: a line of more than 65536 bytes", "flood"),
-    "prints info for ever": Animal("hang", "babble", MOVETIME, BUDGET + WATCHED.grace),
-    "prints thousands of lines": Animal("played", budget=1.0, switches={"lines": 5000}),
-    "floods its errors": Animal("played", "stderr-flood", budget=1.0),
-    "answers twice": Animal("garbage", "twice"),
-    "ignores stop, quit and the end": Animal("played", "ignore-quit"),
-    "thinks on after its move": Animal("hang", "spin", MOVETIME, 2 * BUDGET + WATCHED.ready),
-    "thinks too long": Animal("played", "", CLOCK, 2 * FLAG, {"think": 30.0}),
-    "lies about its time": Animal("played", "liar", CLOCK, 2 * FLAG),
-    "leaves a child and plays on": Animal("played", switches={"child": "child"}),
-    "leaves a daemon": Animal("crash", "crash", switches={"stray": "stray"}),
-    "leaves a daemon and plays on": Animal("played", switches={"stray": "stray"}),
-    "eats memory": Animal("crash", "eat", budget=2.0),
-    "writes a huge file": Animal("crash", "write", budget=2.0, switches={"log": "log"}),
-    "fills its folder": Animal("crash", "fill", budget=2.0),
-    "refuses an option": Animal("refused option", options={"Nonsense": "1"}),
-}
+TABLE = tomllib.loads(Path(__file__).with_name("faulty_engines.toml").read_text())
+ANIMALS = {name: Animal(**row) for name, row in TABLE.items()}
 
 
 def prepared(animal, folder):
@@ -110,7 +68,7 @@ def prepared(animal, folder):
         faulty.spec(faulty.engine(folder, "plus", moves=faulty.WINNER)),
         faulty.spec(minus, "minus", **animal.options),
     )
-    return faulty.job_of(*sides, animal.time_control, max_void=0)
+    return faulty.job_of(*sides, TimeControl.parse(animal.time), max_void=0)
 
 
 def events(pool, job):
@@ -160,8 +118,8 @@ def test_every_misbehaviour_ends_as_defined_in_time_and_leaves_nothing(name, tmp
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     files, memory, began = faulty.open_files(), peak(), time.monotonic()
-    assert told(animal, tmp_path).startswith(f"minus: {animal.outcome}")
-    assert time.monotonic() - began < animal.budget + SLACK
+    assert told(animal, tmp_path).startswith(f"minus: {animal.ends}")
+    assert time.monotonic() - began < animal.seconds + SLACK
     assert faulty.open_files() == files
     assert not faulty.children()
     assert peak() - memory < 64
@@ -185,7 +143,7 @@ def test_who_answers_twice_at_the_end_of_a_game_or_a_pair_spoils_that_pair(fault
 @pytest.mark.timeout(3600)
 def test_a_thousand_games_of_faulty_engines_leave_nothing(tmp_path):
     rng = random.Random(int(os.environ.get("SPSA_TEST_SEED", "1")))
-    quick = [name for name, animal in ANIMALS.items() if animal.budget <= 0.1]
+    quick = [name for name, animal in ANIMALS.items() if animal.seconds <= 0.1]
     files, pids = faulty.open_files(), list[int]()
     with cage(2, faulty.PATIENT) as pool:
         for number in range(500):
@@ -194,7 +152,7 @@ def test_a_thousand_games_of_faulty_engines_leave_nothing(tmp_path):
             folder.mkdir()
             first, _ = events(pool, prepared(ANIMALS[name], folder))
             ended = str(first.fault) if isinstance(first, PairVoid) else "minus: played"
-            assert ended.startswith(f"minus: {ANIMALS[name].outcome}"), (name, first)
+            assert ended.startswith(f"minus: {ANIMALS[name].ends}"), (name, first)
             pids += named(folder)
             for file in folder.iterdir():
                 file.unlink()
@@ -209,7 +167,7 @@ def test_a_thousand_games_of_faulty_engines_leave_nothing(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="needs what the kernel says of a process")
 def test_an_engine_has_its_limits_and_is_scheduled_before_its_worker(tmp_path):
     pid = tmp_path / "pid"
-    job = prepared(Animal("hang", "hang", MOVETIME, switches={"pid": pid}), tmp_path)
+    job = prepared(Animal("hang", "hang", "movetime=0.5", switches={"pid": pid}), tmp_path)
     with Pool(1, EngineLimits(memory=2**30)) as pool:
         pool.submit(job)
         faulty.wait_until(lambda: pid.exists() and bool(pid.read_text()))
