@@ -1,5 +1,6 @@
 """Clocks, adjudication, games and pairs, with players that live in this process."""
 
+import json
 import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -17,14 +18,13 @@ from hypothesis import strategies as st
 from spsa.core.game_settings import (
     Adjudication,
     Book,
-    DrawRule,
     GameSettings,
     MinusSettings,
-    ResignRule,
     TablebaseRule,
     TimeControl,
     TimeKind,
 )
+from spsa.core.json_values import from_json
 from spsa.core.scoring import Tally
 from spsa.errors import EngineFault, TuningError
 from spsa.openings.book import Opening
@@ -183,43 +183,21 @@ def test_void_games_are_counted_and_the_first_few_kept():
     )
 
 
-def judged(adjudication, scores, opening=START):
-    """The rulings on a game of knight moves whose movers see these scores."""
-    adjudicator, position, rulings = Adjudicator(adjudication), Position(opening), []
-    for ply, score in enumerate(scores):
-        assert position.make(KNIGHTS[ply % 4])
-        rulings.append(adjudicator.ending(position, score))
-    return rulings
+def test_how_scores_end_a_game_of_knight_moves():
+    """The scores that the movers see, in centipawns; `-` is a move without one."""
 
+    def shown(files):
+        rules = {"draw": None, "resign": None, "max_moves": None, **json.loads(files["rules"])}
+        adjudicator = Adjudicator(from_json(Adjudication, rules))
+        position = Position(START)
+        for ply, score in enumerate(files["scores"].split()):
+            assert position.make(KNIGHTS[ply % 4])
+            ending = adjudicator.ending(position, None if score == "-" else int(score))
+            if ending is not None:
+                return [f"ply {ply + 1}: {ending.termination}, White has {ending.white} of 2"]
+        return ["goes on"]
 
-DRAW = Adjudication(draw=DrawRule(move_number=3, count=2, score=20), resign=None, max_moves=None)
-RESIGN = Adjudication(draw=None, resign=ResignRule(count=2, score=600), max_moves=None)
-
-
-DRAWN, TOO_LONG = Ending(1, Termination.DRAW), Ending(1, Termination.MAX_MOVES)
-
-
-@pytest.mark.parametrize(
-    ("adjudication", "scores", "last"),
-    [
-        # a draw takes quiet moves of both, from its move on
-        (DRAW, [0] * 8, DRAWN),
-        (replace(DRAW, draw=DrawRule(move_number=1, count=1)), [0, 0], DRAWN),
-        # one loud or silent move starts the count again
-        *((DRAW, [0] * 6 + [loud] + [20, -20, 0, 0], DRAWN) for loud in (21, -21, None)),
-        # resigning takes both engines
-        (RESIGN, [600, -600] * 2, Ending(2, Termination.RESIGN)),
-        (RESIGN, [-600, 600] * 2, Ending(0, Termination.RESIGN)),
-        (RESIGN, [900, 900, 900, 900, 900], None),  # both think they win
-        (RESIGN, [900, -599, 900, -599, 900], None),  # one does not see it
-        (RESIGN, [900, -900, 900, None, 900], None),
-        (RESIGN, [900, -900, 900, 900, -900], None),
-        (Adjudication(draw=None, resign=None, max_moves=3), [0] * 6, TOO_LONG),
-        (NONE, [0] * 60, None),
-    ],
-)
-def test_a_game_is_adjudicated_after_the_last_of_these_scores(adjudication, scores, last):
-    assert judged(adjudication, scores) == [None] * (len(scores) - 1) + [last]
+    compare_cases(Path(__file__).with_name("adjudication.txt"), shown)
 
 
 ENDGAMES = (
