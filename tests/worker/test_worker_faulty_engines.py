@@ -18,6 +18,7 @@ from unittest.mock import Mock
 import pytest
 from engines import faulty
 from engines.faulty import started as begun
+from golden import compare_cases
 
 from spsa.core.game_settings import TimeControl
 from spsa.errors import EngineFault
@@ -219,38 +220,21 @@ def test_an_engine_that_reads_nothing_does_not_block_its_worker(start):
             running._process.write(b"x" * 4000)
 
 
-OPTIONS = [
-    "Hash type spin default 1 min 1 max 64",
-    "Margin Of Error type spin default -3 min -100 max 64",
-    "Style type combo default calm var calm var very solid",
-    "Ponder type check default false",
-    "File type string default <empty>",
-]
-
-
-SENT = {"Hash": "8", "Margin Of Error": "-7", "Style": "Very Solid", "File": "a b"}
-REFUSED = [
-    ("Nonsense", "1"),
-    ("File", "x\nquit"),
-    ("Hash", "1_0"),
-    ("Hash", "\u0663"),
-    ("Hash", "65"),
-    ("Hash", "1.5"),
-    ("Ponder", "maybe"),
-    ("Style", "wild"),
-]
-
-
 def test_an_option_is_sent_in_the_engines_own_spelling_if_it_would_obey(start, tmp_path):
-    typed = {"hash" if name == "Hash" else name: value for name, value in SENT.items()}
-    running = start(typed, option=OPTIONS, log=tmp_path / "log")
-    running.search(START, IN_TIME)
-    assert running.options == typed
-    sent = [f"setoption name {name} value {value}\n" for name, value in SENT.items()]
-    assert "".join(sent) in (tmp_path / "log").read_text()
-    for name, value in REFUSED:
-        with pytest.raises(EngineFault, match=r"^refused option: "):
-            running.configure(faulty.spec(Path(running.path), **{name: value}))
+    log = tmp_path / "log"
+
+    def shown(files):
+        name, _, value = files["set"].replace("{three}", "\u0663").partition("=")
+        log.write_text("")
+        try:
+            running = start({name: value}, option=files["option"], log=log)
+        except EngineFault as fault:
+            return [str(fault)]
+        running.search(START, IN_TIME)
+        assert running.options == {name: value}
+        return [line for line in log.read_text().splitlines() if "setoption" in line]
+
+    compare_cases(Path(__file__).with_name("options.txt"), shown)
 
 
 def test_more_options_than_a_pipe_holds_are_taken(start):
