@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
-from typing import TypeVar
 
 from spsa.algorithms.tuning import Proposal, Tuning
 from spsa.core import Update
@@ -24,8 +24,6 @@ from spsa.master.decide import Apply, BuildProgress, GiveUpBuild, Plain, StartBu
 from spsa.master.session import MasterSession, RunSettings, log, master_of
 from spsa.master.validation import Background
 from spsa.text import FAILURE_LENGTH, printable
-
-T = TypeVar("T")
 
 KEPT_ITERATIONS = 50
 """Binaries of older iterations are deleted; each can be built again from its row."""
@@ -158,15 +156,15 @@ class Master(MasterSession[RunStatus]):
         if self._last_update is not None and self._last_update[0].k == run.applied:
             self.watcher.applied(*self._last_update)
         self._last_update = None
-        self._survive("theta is in the database but not in params.toml", self.project, run)
+        self._survive("theta is in the database but not in params.toml", partial(self.project, run))
         if run.applied > KEPT_ITERATIONS:
             keys = self.store.retire_engines(self.master_lease, run.applied - KEPT_ITERATIONS)
-            self._survive("old binaries could not be deleted", self.delivery.discard, keys)
+            self._survive("old binaries could not be deleted", partial(self.delivery.discard, keys))
         self._projected = (run.applied, run.purges)
 
-    def _survive(self, failure: str, action: Callable[[T], None], argument: T) -> None:
+    def _survive(self, failure: str, action: Callable[[], None]) -> None:
         """Log an error of this machine instead of ending the run."""
         try:
-            action(argument)
+            action()
         except (TuningError, OSError) as error:
             log.warning("%s: %s", failure, error)
