@@ -11,8 +11,6 @@ from stories import Story
 from transcripts import headings
 
 from spsa.config.space import load_space
-from spsa.core.scoring import Tally
-from spsa.protocol import BatchResult
 
 
 @pytest.fixture
@@ -38,10 +36,6 @@ class Shown(Story):
     def begin(self, name="first", **over) -> None:
         staged = begun(self.store, name=name, **over)
         self._masters[name], self._workers["machine"] = staged.master, staged.worker
-
-    def win(self, number) -> None:
-        """For plus, all games of a batch of two: the estimate that could be infinite."""
-        self.store.report(self._claim(number), BatchResult(tally=Tally.of_pair(2, 2)))
 
 
 STORY = Shown

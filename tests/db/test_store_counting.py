@@ -1,4 +1,4 @@
-"""What constraints refuse, what a master compares before a step, and what the views show."""
+"""What constraints refuse, and what a master compares before a step."""
 
 import re
 from pathlib import Path
@@ -6,13 +6,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from builders import result_of, stage, step_from
-from golden import compare
 
-from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition
 from spsa.history.doctor import check_run
 from spsa.lifecycle import RunStatus
-from spsa.protocol import BatchResult
 
 
 @pytest.fixture
@@ -74,42 +71,3 @@ def test_reads_at_one_moment_do_not_see_what_is_written_meanwhile(store):
         assert (frozen.batches(run.run.id), frozen.run("first")) == before
     assert store.batches(run.run.id) != before[0]
     assert store.run("first").status == "paused"
-
-
-TIMES = {"created_at", "completed_at", "at", "first_seen_at", "last_seen_at", "last_report_at"}
-PAGES = {
-    "spsa_progress": "iteration_number",
-    "spsa_param_history": "k, name",
-    "spsa_worker_stats": "worker",
-}
-
-
-def page(sql, view, order):
-    """The columns and rows of a view, whose times are only there; floats as SQLite writes them."""
-    rows = [row._mapping for row in sql(f"SELECT * FROM {view} ORDER BY {order}")]  # noqa: S608
-    yield f"{view}: {', '.join(rows[0])}"
-    for row in rows:
-        shown = {name: row[name] is not None if name in TIMES else row[name] for name in row}
-        yield ", ".join(
-            f"{value:.14g}" if isinstance(value, float) else str(value) for value in shown.values()
-        )
-
-
-def test_both_databases_show_the_same_views(store, sql):
-    """Two applied iterations, one half played, one all won, and one that has not begun."""
-    run = stage(store, max_iterations=9)
-    for _ in range(2):
-        run.whole_iteration()
-    run.open(target_games=12)
-    store.report(claim := run.claim("x"), result_of(claim, voids={"hang": 2}, seconds=2.5))
-    run.claim("y")
-    run.open(k=4, opened_on=2, target_games=4, in_flight=2)
-    while (claim := run.claim("last")).iteration_number != 4:
-        store.release(claim)
-        run.claim(f"away-{claim.seq}")
-    store.report(claim, BatchResult(tally=Tally(4, 0, 0, (0, 0, 0, 0, 2))))
-    run.open(k=5, opened_on=2, in_flight=3)
-    lines = (line for view, order in PAGES.items() for line in page(sql, view, order))
-    compare(Path(__file__).with_name("views.txt"), "".join(f"{line}\n" for line in lines))
-    (known,) = store.workers()
-    assert (known.batches, known.games, known.games_leased, known.void_games) == (6, 24, 8, 2)

@@ -30,6 +30,7 @@ from builders import (
 from console import Said
 from shell import Shell
 
+from spsa.core.scoring import Tally
 from spsa.db.master_queries import NewIteration
 from spsa.db.read_queries import WorkerRow
 from spsa.db.run_view import MasterLease, RunView
@@ -67,7 +68,9 @@ class Story:
         """Carry out a command, and what it says."""
         verb, _, rest = line.partition(" ")
         if verb == "sql":
-            return Said(0, "\n".join(_shown(self._shell(rest) or None)), "")
+            rows = self._shell(rest)
+            names = [", ".join(rows[0]._mapping)] if "*" in rest else []
+            return Said(0, "\n".join((*names, *_shown(rows or None))), "")
         words = shlex.split(rest)
         values = [_value(word) for word in words if not _NAMED.match(word)]
         pairs = (word.split("=", 1) for word in words if _NAMED.match(word))
@@ -244,6 +247,12 @@ class Story:
             over["kept_voids"] = kept(pair)
         return self.store.report(claim, result_of(claim, **over))
 
+    def win(self, number: int) -> str:
+        """All games, for plus."""
+        claim = self._claim(number)
+        won = sum([Tally.of_pair(2, 2)] * claim.pairs, Tally())
+        return self.store.report(claim, BatchResult(tally=won))
+
     def lie(self, number: int) -> str:
         tally = result_of(self._claim(number)).tally
         return self.store.report(self._claim(number), BatchResult(tally=tally + -tally))
@@ -323,4 +332,9 @@ def _shown(found: Any, show: Sequence[str] = ()) -> Iterator[str]:
     for row in rows:
         told = [attrgetter(name)(row) for name in show] or row
         is_several = isinstance(told, Sequence) and not isinstance(told, str)
-        yield ", ".join(map(str, told)) if is_several else str(told)
+        yield ", ".join(map(_plain, told)) if is_several else _plain(told)
+
+
+def _plain(value: Any) -> str:
+    """Floats as both databases write them."""
+    return f"{value:.14g}" if isinstance(value, float) else str(value)
