@@ -96,7 +96,7 @@ chaos: $(VENV)/.test-installed
 	SPSA_TEST_LONG=1 $(BIN)/python -m pytest tests/db/test_protocol_model.py tests/end_to_end/test_chaos.py \
 	  tests/db/test_connection.py tests/history/test_purge.py \
 	  tests/worker/test_worker_faulty_engines.py \
-	  tests/core/test_text.py tests/worker/test_fuzz_engine_lines.py $(ARGS)
+	  tests/core/test_text.py tests/worker/test_worker_game.py $(ARGS)
 
 mutants: $(VENV)/.test-installed
 	@$(BIN)/python -m tests.mutants $(ARGS)
