@@ -10,6 +10,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import count
 from operator import attrgetter
 from random import Random
@@ -336,5 +337,6 @@ def _shown(found: Any, show: Sequence[str] = ()) -> Iterator[str]:
 
 
 def _plain(value: Any) -> str:
-    """Floats as both databases write them."""
+    """Floats and times as both databases write them."""
+    value = value.astimezone(UTC) if isinstance(value, datetime) else value
     return f"{value:.14g}" if isinstance(value, float) else str(value)
