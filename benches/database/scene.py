@@ -17,6 +17,7 @@ from spsa.db.database import create_engine
 from spsa.db.master_queries import NewIteration, Side, Sides
 from spsa.db.tables import EngineFile, Iteration, Run
 from spsa.db.url import parse_url
+from spsa.master.session import RunSettings
 from spsa.protocol import (
     BatchReport,
     BatchResult,
@@ -56,7 +57,16 @@ def new_run(name: str, iterations: int) -> Run:
         name=name,
         seed=1,
         algorithm="spsa",
-        settings={"games_per_iteration": 2},
+        settings=RunSettings(
+            rule={},
+            planned_iterations=iterations,
+            games_per_iteration=2,
+            batch_size=2,
+            iterations_in_flight=1,
+            max_attempts=5,
+            delivery={},
+            game_settings=TERMS,
+        ).to_json(),
         space=SPACE.to_json(),
         game_settings=TERMS,
         source_sha256=None,

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 import tomli_w
 
-from spsa.builds.git import SourceCommit
 from spsa.builds.sources.rewriting import render, unified_patch
 from spsa.cli.common import (
     FILE,
@@ -24,7 +23,6 @@ from spsa.config.projection import params_file, written
 from spsa.config.settings import Config
 from spsa.config.source import other_values, source_lines
 from spsa.config.space import load_space
-from spsa.core.json_values import stored
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.tables import Run
@@ -32,6 +30,7 @@ from spsa.errors import InvalidInput, NothingToDo
 from spsa.files import write_whole
 from spsa.live_display import working
 from spsa.master.delivery_setup import source_texts
+from spsa.master.session import RunSettings
 from spsa.master.start import checked_space
 from spsa.output import echo, echo_json, echo_raw
 from spsa.report.matches import ThetaChoice, chosen_theta
@@ -97,8 +96,7 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
         _refuse_theta(theta)
     else:
         chosen, row = _of_run(config.database.url, run, theta)
-        found = row.settings.get("source")
-        began = None if found is None else stored(SourceCommit, found, "settings")
+        began = RunSettings.of(row).source
         if advice := chosen.step_advice(row.estimates.better_step):
             echo(advice, err=True)
     values = space.rounded(space.steps({p.name: p.value for p in chosen.parameters}))
@@ -213,7 +211,7 @@ def export(
     if run is not None:
         file = Path(f"run {run}")
         space, row = _of_run(database_of(config, database_url), run, theta)
-        rule = row.settings["rule"]
+        rule = RunSettings.of(row).rule
     else:
         _refuse_theta(theta)
         if config is not None or Path("config.toml").exists():

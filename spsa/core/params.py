@@ -126,8 +126,12 @@ class Space:
         return {p.name: moved.get(p.name, p.value) for p in self.parameters}
 
     def steps(self, values: Mapping[str, float]) -> Vector:
-        """The inverse of `natural`; frozen parameters in `values` are ignored."""
-        return np.array([values[name] for name in self._names], dtype=np.float64) / self.step
+        """The inverse of `natural`; frozen parameters in `values` are ignored.
+
+        UnusableState: one of the others is missing.
+        """
+        with as_written("a column of theta"):
+            return np.array([values[name] for name in self._names], dtype=np.float64) / self.step
 
     def step_advice(self, better: Mapping[str, float] | None) -> str:
         """A clause about these steps where those here are far from them; else empty."""
@@ -203,10 +207,7 @@ class Space:
         if cls._last_read is not None and cls._last_read[0] is data:
             return cls._last_read[1]
         with as_written("a column `space`"):
-            space = cls(
-                from_json(tuple[Parameter, ...], data["parameters"]),
-                from_json(tuple[Constraint, ...], data["constraints"]),
-            )
+            space = from_json(cls, data)
             space._bounds, space._upwards  # noqa: B018 - a constraint of unknown names, a circle
         cls._last_read = data, space
         return space

@@ -17,7 +17,6 @@ import numpy as np
 from spsa.algorithms.filter_bank import FORGETTING, Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.algorithms.rule import total
-from spsa.core.json_values import as_written
 from spsa.core.params import Space, Vector
 from spsa.core.scoring import elo, standard_error
 from spsa.db.tables import Compared, Iteration, Run
@@ -95,9 +94,8 @@ def filters_of(run: Run) -> tuple[Filters | None, str]:
     try:
         observed = tuning_of(run).observed
         state = observed.load(run.state)
-        with as_written("a column `theta` or `start_theta`"):
-            space = Space.from_json(run.space)
-            _, theta = (space.steps(values) for values in (run.start_theta, run.theta))
+        space = Space.from_json(run.space)
+        _, theta = (space.steps(values) for values in (run.start_theta, run.theta))
     except UnusableState:
         return None, "this program cannot read the state of the run"
     if not (isinstance(observed.rule, Mixture) and isinstance(state.rule, Bank)):

@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import Any
 
 from spsa.algorithms.time_controls import TimeControlSums
-from spsa.core.json_values import as_written
 from spsa.core.params import Space, Values
 from spsa.core.scoring import Estimate, Tally, los, nelo
 from spsa.db import Store
@@ -173,12 +172,11 @@ def matches_of(run: Run, validations: Iterable[Iteration]) -> tuple[Match, ...]:
     """Each validation with the present thetas of the run that it measured."""
     space = Space.from_json(run.space)
     names = {ThetaChoice.FINAL: "present" if run.finished_at is None else "final"}
-    with as_written("a column of theta"):
-        played = {
-            names.get(choice, str(choice)): dict(space.rounded(space.steps(theta)))
-            for choice, theta in _thetas(run).items()
-            if theta is not None and choice != START
-        }
+    played = {
+        names.get(choice, str(choice)): dict(space.rounded(space.steps(theta)))
+        for choice, theta in _thetas(run).items()
+        if theta is not None and choice != START
+    }
 
     def measured(values: Mapping[str, float]) -> tuple[str, ...]:
         return tuple(name for name in played if values and played[name] == dict(values))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spsa import __version__
-from spsa.core.json_values import as_written, to_json
+from spsa.core.json_values import to_json
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.tables import Event, Run
@@ -74,9 +74,8 @@ def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
     space = Space.from_json(run.space)
     stride = max(1, ceil(run.applied / points))
     path = store.theta_path(run.id, sampled(run.applied, stride))
-    names, (filters, _) = [one.name for one in space.active], filters_of(run)
-    with as_written("a column `theta_after` or `start_theta`"):
-        theta = np.array([[one.theta[n] for n in names] for one in path], dtype=np.float64)
+    filters, _ = filters_of(run)
+    theta = np.array([space.steps(one.theta) for one in path])
     matches = store.matches(run.id)
     found = measured(run, matches)
     told = matches_of(run, (one for one in matches if one.measures(found.opponent)))
@@ -87,7 +86,7 @@ def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
         parameters=tuple(one for one in parameters(run, path) if one.active),
         validations=tuple(sorted(told, key=lambda match: match.iteration.opened_on)),
         measured=found,
-        gain=None if filters is None else filters.gained(theta / space.step),
+        gain=None if filters is None else filters.gained(theta),
     )
 
 
@@ -163,9 +162,7 @@ REPORT = View(
         Column("version", "", lambda _: __version__),
         *values("made_at"),
         Column("status", of=STATUS),
-        *values("settings", of="run"),
-        Column("game_settings", "", lambda found: to_json(found.run.game_settings)),
-        *values("space", "source_sha256", of="run"),
+        *values("settings", "game_settings", "space", "source_sha256", of="run"),
         Column("history", of=HISTORY),
         Column("workers", of=WORKERS),
         Column("machines", of=MACHINES),

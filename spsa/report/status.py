@@ -10,13 +10,14 @@ from shlex import quote
 from spsa.algorithms.time_controls import TimeControlSums
 from spsa.builds.git import SourceCommit
 from spsa.core import Builds
-from spsa.core.json_values import as_written, stored, to_json
+from spsa.core.json_values import as_written
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.read_queries import RunOverview
 from spsa.db.run_queries import VERDICT
 from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import Purpose, RunStatus
+from spsa.master.session import RunSettings
 from spsa.master.verdict import START, Advice, Verdict, verdict
 from spsa.report.events import ALARMS, MINOR, STANDSTILL, Alarm, AlarmKind, grouped
 from spsa.report.matches import (
@@ -111,7 +112,7 @@ class Status:
     def origin(self) -> str:
         """Where the run started, as a sentence; empty if it was not where another run was."""
         with as_written("a column `settings`"):
-            found = self.run.settings.get("origin")
+            found = RunSettings.of(self.run).origin
             if found is None:
                 return ""
             after = plural(int(found["at"]), "result")
@@ -123,9 +124,7 @@ class Status:
     @property
     def source(self) -> SourceCommit | None:
         """The commit of the engine's source, if git knows one."""
-        with as_written("a column `settings`"):
-            found = self.run.settings.get("source")
-        return None if found is None else stored(SourceCommit, found, "settings")
+        return RunSettings.of(self.run).source
 
     @property
     def taking(self) -> Sequence[tuple[str, str]]:
@@ -137,7 +136,7 @@ class Status:
         )
         numbers = "The tuned values", f"spsa-master params export --format json --run {name}"
         return (
-            patch if self.run.has_patch else numbers,
+            numbers if RunSettings.of(self.run).delivery.get("kind") == "command" else patch,
             (
                 "The tuned values as the lines that OpenBench takes",
                 f"spsa-master params export --format openbench --run {name}",
@@ -384,7 +383,7 @@ STATUS = View(
         Column("workers", of=WORKERS),
         Column("earlier_run", "", "earlier", of=_EARLIER),
         Column("verdict", of=_VERDICT),
-        Column("building", "", lambda status: to_json(status.builds)),
+        Column("building", "", "builds"),
         Column("alarms", of=ALARMS),
     ),
 )
@@ -403,7 +402,7 @@ def status(store: Store, run: Run) -> Status:
     matches, verdicts = store.matches(run.id), store.events(run.id, 1, kinds=[VERDICT])
     said_stop = bool(verdicts) and verdicts[0].detail.get("advice") == Advice.STOP
     sums = time_control_sums(run)
-    builds, has_master = run.builds or Builds(), {one.name for one in overviews if one.has_master}
+    builds, has_master = run.builds, {one.name for one in overviews if one.has_master}
     return Status(
         run=run,
         games=totals.tally,
@@ -442,5 +441,4 @@ def wanted_games(run: Run) -> int:
 
 
 def games_per_iteration(run: Run) -> int:
-    with as_written("a column `settings`"):
-        return int(run.settings["games_per_iteration"])
+    return RunSettings.of(run).games_per_iteration

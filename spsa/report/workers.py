@@ -24,7 +24,7 @@ from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.read_queries import WorkerRow
 from spsa.db.tables import Run, SetAside
-from spsa.protocol import words_of
+from spsa.protocol import ACTIVE_SECONDS, words_of
 from spsa.report.events import Alarm, AlarmKind
 from spsa.report.table import Column, View, ago, by, count, elo_text, percent, unless_zero, values
 
@@ -272,9 +272,6 @@ MACHINES = View(
 )
 """A line a machine, those that stand out first."""
 
-PRESENT_SECONDS = 120.0
-"""A worker that was heard of within two minutes is there; one with games in the air as well."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetMember:
@@ -305,7 +302,8 @@ class FleetMember:
 
     @property
     def is_present(self) -> bool:
-        return self.worker.seconds_since_seen < PRESENT_SECONDS or self.worker.games_leased > 0
+        """Whether it was heard of lately, or has games in the air."""
+        return self.worker.seconds_since_seen < ACTIVE_SECONDS or self.worker.games_leased > 0
 
     @property
     def void_games(self) -> int:

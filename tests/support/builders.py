@@ -60,7 +60,7 @@ def new_run(**over) -> Run:
         "name": "first",
         "seed": 42,
         "algorithm": "spsa",
-        "settings": {"games_per_iteration": 8},
+        "settings": run_settings(3).to_json(),
         "space": {"parameters": list(THETA)},
         "game_settings": TERMS,
         "source_sha256": None,
