@@ -13,6 +13,7 @@ from benches.database.scene import claimed, reported
 from benches.fleet.scene import BATCH_GAMES, BUILD_SECONDS, Scene
 from spsa import __version__
 from spsa.algorithms.tuning import Tuning, tuning
+from spsa.core import Values
 from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.core.parameter import Location, Parameter
 from spsa.core.params import Space
@@ -20,7 +21,7 @@ from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.master_queries import Side, Sides
 from spsa.db.tables import EngineFile, Run
-from spsa.master.delivery import Delivery, Values
+from spsa.master.delivery import Delivery
 from spsa.master.loop import Master
 from spsa.master.session import AUTO, TICK_SECONDS, Auto, RunSettings
 from spsa.protocol import BatchResult, WorkerInfo

@@ -84,7 +84,7 @@ def measured(config: Config) -> Measured:
         raise
     except TuningError:
         return Measured()  # no database yet is the usual case before the first run
-    same = (run.builds for run in runs if run.settings.get("delivery") == delivery and run.builds)
+    same = (run.builds for run in runs if run.settings.get("delivery") == delivery)
     usual = (builds.usual for builds in same if builds.usual is not None)
     return replace(found, builds=next(usual, None))
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from spsa.core.json_values import Range
 
 Values = Mapping[str, float]
+"""Parameter name -> value in the parameter's own unit."""
 Seconds = Annotated[float, Range(0, 7 * 86_400)]
 
 

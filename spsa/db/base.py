@@ -17,16 +17,18 @@ from itertools import chain
 from typing import Any, get_args
 
 import sqlalchemy as sa
-from sqlalchemy import CheckConstraint, bindparam
+from sqlalchemy import CheckConstraint, ForeignKey, bindparam
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 from sqlalchemy.types import TypeDecorator
 
+from spsa.core import Builds, Estimates
 from spsa.core.game_settings import GameSettings
 from spsa.core.json_values import limits_of, stored, to_json
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition
-from spsa.protocol import ACTIVE_SECONDS
+from spsa.lifecycle import BatchStatus
+from spsa.protocol import ACTIVE_SECONDS, ClaimId
 
 Identity = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 # json, not jsonb: text keeps every float to the bit, and the order of the parameters
@@ -82,6 +84,8 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
         str: sa.Text,
         float: sa.Double,
         datetime: UtcTime,
+        Builds: Stored(Builds, "builds"),
+        Estimates: Stored(Estimates, "estimates"),
         GameSettings: Stored(GameSettings, "game_settings"),
         Mapping[str, Any]: Json,
         Mapping[str, str]: Json,
@@ -100,7 +104,8 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name, hint in get_annotations(cls).items():
+        hints = chain.from_iterable(get_annotations(one).items() for one in cls.__mro__)
+        for name, hint in hints:
             for limit in chain.from_iterable(map(limits_of, get_args(hint))):
                 check = CheckConstraint(limit.condition(name), name=name)
                 cls.__table__.append_constraint(check)  # type: ignore[attr-defined]
@@ -151,6 +156,24 @@ class Numbered(MappedAsDataclass, kw_only=True):
     id: Mapped[int] = mapped_column(Identity, primary_key=True, default=None, sort_order=-1)
 
 
+class Leased(MappedAsDataclass, kw_only=True):
+    """What a worker claims, and who holds it or held it last; each claim is another attempt."""
+
+    status: Mapped[BatchStatus] = status_column(BatchStatus, BatchStatus.READY)
+    attempt: Mapped[int] = number_column()
+    max_attempts: Mapped[int] = mapped_column()
+    claim_id: Mapped[ClaimId | None] = optional(unique=True)
+    worker_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_worker.id"))
+    leased_at: Mapped[datetime | None] = optional()
+    lease_expires_at: Mapped[datetime | None] = optional()
+
+
+HAS_LEASE = (
+    "status <> 'leased'"
+    " OR (claim_id IS NOT NULL AND lease_expires_at IS NOT NULL AND worker_id IS NOT NULL)"
+)
+
+
 COUNTS = ("plus_wins", "minus_wins", "draws", *(f"ptnml_{i}" for i in range(5)))
 """The columns of a tally."""
 
@@ -188,11 +211,9 @@ def sums_of(table: type[Base], names: Iterable[str]) -> list[sa.Label[Any]]:
     return [sa.func.coalesce(sa.func.sum(getattr(table, n)), 0).label(n) for n in names]
 
 
-PAIRS = "(ptnml_0 + ptnml_1 + ptnml_2 + ptnml_3 + ptnml_4)"
-GAMES = "(plus_wins + minus_wins + draws)"
-NONE_NEGATIVE = (  # a negative number has the sign bit; one condition costs less than eight
-    "(plus_wins | minus_wins | draws | ptnml_0 | ptnml_1 | ptnml_2 | ptnml_3 | ptnml_4) >= 0"
-)
+GAMES, PAIRS = f"({' + '.join(COUNTS[:3])})", f"({' + '.join(COUNTS[3:])})"
+# a negative number has the sign bit; one condition costs less than eight
+NONE_NEGATIVE = f"({' | '.join(COUNTS)}) >= 0"
 HALF_POINTS_AGREE = "plus_wins - minus_wins = 2 * (ptnml_4 - ptnml_0) + (ptnml_3 - ptnml_1)"
 
 

@@ -17,15 +17,15 @@ from sqlalchemy.orm import Mapped, Session, mapped_column
 from spsa import protocol
 from spsa.core.json_values import checked, to_json
 from spsa.db.base import (
+    HAS_LEASE,
     Base,
     Identity,
+    Leased,
     Numbered,
     execute,
     not_registered,
     now_column,
-    number_column,
     optional,
-    status_column,
     time_from_now,
 )
 from spsa.db.database import Database, rows
@@ -35,7 +35,7 @@ from spsa.lifecycle import BatchStatus
 from spsa.text import plural
 
 
-class Build(Numbered, Base, kw_only=True):
+class Build(Leased, Numbered, Base, kw_only=True):
     """Two engines that a master wants for one kind of machine, and the worker that builds them."""
 
     __tablename__ = "spsa_build"
@@ -45,13 +45,6 @@ class Build(Numbered, Base, kw_only=True):
     archive_sha256: Mapped[str] = mapped_column(ForeignKey("spsa_file.sha256"))
     recipe: Mapped[Mapping[str, Any] | None] = optional()  # NULL when it is done
     wanted_until: Mapped[datetime]  # no worker leases it later
-    status: Mapped[BatchStatus] = status_column(BatchStatus, BatchStatus.READY)
-    attempt: Mapped[int] = number_column()
-    max_attempts: Mapped[int]
-    claim_id: Mapped[protocol.ClaimId | None] = optional(unique=True)
-    worker_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_worker.id"))
-    leased_at: Mapped[datetime | None] = optional()
-    lease_expires_at: Mapped[datetime | None] = optional()
     plus_sha256: Mapped[str | None] = optional(ForeignKey("spsa_engine.sha256"))
     minus_sha256: Mapped[str | None] = optional(ForeignKey("spsa_engine.sha256"))
     plus_bench: Mapped[protocol.Bench | None] = optional(sa.BigInteger)
@@ -65,11 +58,8 @@ class Build(Numbered, Base, kw_only=True):
 
     __table_args__ = (
         CheckConstraint("status IN ('ready', 'leased', 'done')", name="possible"),
-        CheckConstraint(
-            "status <> 'leased' OR (claim_id IS NOT NULL AND lease_expires_at IS NOT NULL"
-            " AND worker_id IS NOT NULL AND recipe IS NOT NULL)",
-            name="leased",
-        ),
+        CheckConstraint(HAS_LEASE, name="leased"),
+        CheckConstraint("status <> 'leased' OR recipe IS NOT NULL", name="recipe"),
         CheckConstraint(
             "(status = 'done') = (plus_sha256 IS NOT NULL AND minus_sha256 IS NOT NULL)",
             name="done",

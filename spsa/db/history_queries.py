@@ -8,10 +8,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import func, select
 
+from spsa.core import Values
 from spsa.core.scoring import Tally
 from spsa.db.base import COUNTS, sums_of, tally_of, time_from_now
 from spsa.db.database import Database, value_of
-from spsa.db.tables import IS_ABANDONED, IS_OPEN, Batch, Iteration, Purge, Run, Step, Values, Worker
+from spsa.db.tables import IS_ABANDONED, IS_OPEN, Batch, Iteration, Purge, Run, Step, Worker
 from spsa.lifecycle import BatchStatus, Purpose
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import secrets
 from collections.abc import Iterator
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import delete, func, insert, select, update
@@ -68,7 +67,7 @@ class MachineQueries(Database):
             valid = update(Machine).where(Machine.name == name, Machine.revoked_at.is_(None))
             ended = connection.execute(valid.values(revoked_at=time_from_now(0))).rowcount
             if ended or count:
-                _write_event(connection, "revoke", actor, machine=name, batches=count)
+                write_event(connection, None, "revoke", actor, {"machine": name, "batches": count})
             built = (Build.id.label("build_id"), Build.claim_id, Build.worker_id)
             held = select(*built).where(Build.worker_id.in_(_workers_of(name)))
             for row in connection.execute(held.where(Build.claim_id.is_not(None))).all():
@@ -122,7 +121,7 @@ class MachineQueries(Database):
                 return False
             detail = {"machine": name, "sha256": sha256, "reason": reason}
             connection.execute(insert(SetAside).values(**detail, actor=actor))
-            _write_event(connection, "set_aside", actor, **detail)
+            write_event(connection, None, "set_aside", actor, detail)
             return True
 
     def withdraw_batches(self, machine: str, actor: str) -> int:
@@ -131,7 +130,8 @@ class MachineQueries(Database):
             name = _machine(connection, machine)
             count = withdraw_leases(connection, Batch.worker_id.in_(_workers_of(name)))
             if count:
-                _write_event(connection, "withdraw", actor, machine=name, batches=count)
+                detail = {"machine": name, "batches": count}
+                write_event(connection, None, "withdraw", actor, detail)
             return count
 
     def release_machine(self, machine: str, actor: str) -> bool:
@@ -143,7 +143,7 @@ class MachineQueries(Database):
             connection.execute(its.values(failed_void_games=0))
             released = connection.execute(delete(SetAside).where(SetAside.machine == name))
             if released.rowcount:
-                _write_event(connection, "release", actor, machine=name)
+                write_event(connection, None, "release", actor, {"machine": name})
             return released.rowcount > 0
 
     def machines_set_aside(self) -> list[SetAside]:
@@ -176,10 +176,6 @@ def withdraw_leases(connection: sa.Connection, *conditions: sa.ColumnElement[boo
     if found:
         execute(connection, "withdraw", batch_ids=found)
     return len(found)
-
-
-def _write_event(connection: sa.Connection, kind: str, actor: str, **detail: Any) -> None:
-    write_event(connection, None, kind, actor, detail)
 
 
 def _workers_of(machine: str) -> sa.Select[int]:

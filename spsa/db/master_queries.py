@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import undefer
 
-from spsa.core import Update, derived_seed
+from spsa.core import Update, Values, derived_seed
 from spsa.core.game_settings import assigned
 from spsa.db.base import execute, time_from_now
 from spsa.db.database import add, may_become, rows
@@ -36,7 +36,6 @@ from spsa.db.tables import (
     Iteration,
     Run,
     Step,
-    Values,
     run_columns,
 )
 from spsa.errors import IllegalTransition
@@ -274,15 +273,10 @@ def _open(
 
 def _place(connection: sa.Connection, run_id: int) -> tuple[int, int]:
     """The number of the next iteration, and that of its first pair."""
-    last = connection.execute(
-        select(Iteration.iteration_number, Iteration.first_pair, Iteration.target_games)
-        .where(Iteration.run_id == run_id)
-        .order_by(Iteration.iteration_number.desc())
-        .limit(1)
-    ).one_or_none()
-    if last is None:
-        return 1, 0
-    return last.iteration_number + 1, last.first_pair + last.target_games // 2
+    its = select(Iteration).where(Iteration.run_id == run_id)
+    for last in rows(connection, its.order_by(Iteration.iteration_number.desc()).limit(1)):
+        return last.iteration_number + 1, last.first_pair + last.target_games // 2
+    return 1, 0
 
 
 def _write_engines(connection: sa.Connection, sides: Sides) -> None:

@@ -88,11 +88,8 @@ def backup(where: str, file: Path) -> None:
         raise _not_copied(file, found, "name a file that does not exist yet")
     unfinished = file.with_name(f"{file.name}.unfinished")
     unfinished.unlink(missing_ok=True)
-    with (
-        closing(sqlite3.connect(str(url.database), timeout=BUSY_SECONDS)) as source,
-        closing(sqlite3.connect(unfinished)) as copy,
-    ):
-        source.backup(copy)
+    with closing(sqlite3.connect(str(url.database), timeout=BUSY_SECONDS)) as source:
+        source.execute("VACUUM INTO ?", (str(unfinished),))
     with unfinished.open("rb+") as written:
         os.fsync(written)
     unfinished.rename(file)

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import contains_eager, joinedload
 
-from spsa.core import Update
+from spsa.core import Update, Values
 from spsa.core.scoring import elo
 from spsa.db.base import COUNTS, execute
 from spsa.db.database import Database, add, rows
@@ -32,7 +32,6 @@ from spsa.db.tables import (
     Iteration,
     Purge,
     Run,
-    Values,
     Worker,
     run_columns,
 )

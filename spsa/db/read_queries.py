@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session, joinedload, load_only
 
+from spsa.core import Values
 from spsa.core.scoring import Tally
 from spsa.db.base import COUNTS, UtcTime, sums_of, time_from_now, written_out
 from spsa.db.database import Database, rows
@@ -25,7 +26,6 @@ from spsa.db.tables import (
     Iteration,
     Run,
     Step,
-    Values,
     Worker,
 )
 from spsa.db.worker_queries import claim_of, shared

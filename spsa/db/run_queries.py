@@ -102,9 +102,8 @@ class RunQueries(Database):
             if replacing is not None and connection.scalar(_unopened(replacing).with_for_update()):
                 connection.execute(delete(Event).where(Event.run_id == replacing))
                 connection.execute(delete(Run).where(Run.id == replacing))
-            run_id = add(connection, new)
             begun = {"start_theta": new.theta, "lease_expires_at": time_from_now(STARTING_SECONDS)}
-            connection.execute(update(Run).where(Run.id == run_id).values(begun))
+            run_id = add(connection, new, **begun)
             detail = {"seed": new.seed, **(new.settings.get("origin") or {})}
             write_event(connection, run_id, "start", "master", detail)
             return rows(connection, select(Run).where(Run.id == run_id))[0]

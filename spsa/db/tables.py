@@ -14,18 +14,20 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from spsa import protocol
-from spsa.core import NOTHING_KNOWN, Builds, Estimates, Update
+from spsa.core import NOTHING_KNOWN, Builds, Estimates, Update, Values
 from spsa.core.game_settings import MAX_MOVES, GameSettings
-from spsa.core.json_values import Text, as_written
+from spsa.core.json_values import Text
 from spsa.db.base import (
     COUNTS,
     GAMES,
     HALF_POINTS_AGREE,
+    HAS_LEASE,
     NONE_NEGATIVE,
     PAIRS,
     Base,
     Counts,
     Identity,
+    Leased,
     Numbered,
     Stored,
     now_column,
@@ -72,10 +74,6 @@ class StoredFile(Base, kw_only=True):
     created_at: Mapped[datetime] = now_column()
 
 
-Values = Mapping[str, float]
-"""Parameter name -> value in the parameter's own unit."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """What a validation compares.
@@ -113,16 +111,14 @@ class Run(Numbered, Base, kw_only=True):
     max_iterations: Mapped[int]
     start_theta: Mapped[Values] = mapped_column(Stored(Values, "start_theta"), default_factory=dict)
     theta: Mapped[Values] = mapped_column(Stored(Values, "theta"))  # the current values
-    estimates: Mapped[Estimates] = mapped_column(
-        Stored(Estimates, "estimates"), default=NOTHING_KNOWN
-    )
+    estimates: Mapped[Estimates] = mapped_column(default=NOTHING_KNOWN)
     state: Mapped[Mapping[str, Any]]
     start_state: Mapped[Mapping[str, Any] | None] = optional()
     applied: Mapped[int] = number_column()
     master_id: Mapped[str | None] = optional()
     epoch: Mapped[int] = number_column(0, sa.BigInteger)
     lease_expires_at: Mapped[datetime | None] = optional()
-    builds: Mapped[Builds | None] = optional(Stored(Builds, "builds"))
+    builds: Mapped[Builds] = mapped_column(default=Builds())
     created_at: Mapped[datetime] = now_column()
     finished_at: Mapped[datetime | None] = optional()
     # scheduling: the highest priority first, and equal ones by their shares of the slots
@@ -147,12 +143,6 @@ class Run(Numbered, Base, kw_only=True):
     def has_ended(self) -> bool:
         """Whether it tunes no more."""
         return self.status in (RunStatus.FINISHED, RunStatus.STOPPED)
-
-    @property
-    def has_patch(self) -> bool:
-        """Whether its values are a patch or options, and no files that a command makes."""
-        with as_written("a column `settings`"):
-            return bool(self.settings.get("delivery", {}).get("kind") != "command")
 
 
 def run_columns(update: Update) -> dict[str, Any]:
@@ -411,7 +401,7 @@ def _joined(**options: Any) -> Any:
     return relationship(viewonly=True, lazy="raise", **hidden, **options)
 
 
-class Batch(Counts, Numbered, Base, kw_only=True):
+class Batch(Counts, Leased, Numbered, Base, kw_only=True):
     """Whole pairs of one iteration with a seed: what a worker claims, plays and reports once.
 
     A purged one keeps the result that counts no more; if the iteration was open, it is
@@ -425,15 +415,8 @@ class Batch(Counts, Numbered, Base, kw_only=True):
     games: Mapped[int]
     first_pair: Mapped[int] = mapped_column(sa.BigInteger)
     seed: Mapped[int] = mapped_column(sa.BigInteger)
-    status: Mapped[BatchStatus] = status_column(BatchStatus, BatchStatus.READY)
-    attempt: Mapped[int] = number_column()
-    max_attempts: Mapped[int]
-    claim_id: Mapped[protocol.ClaimId | None] = optional()
-    worker_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_worker.id"))
     # whose lease had expired when the batch was claimed last
     expired_worker_id: Mapped[int | None] = optional(Identity, ForeignKey("spsa_worker.id"))
-    leased_at: Mapped[datetime | None] = optional()
-    lease_expires_at: Mapped[datetime | None] = optional()
     voids: Mapped[Annotated[Mapping[str, int], protocol.VOIDS] | None] = optional()
     own_void_games: Mapped[int] = number_column()  # of the reported attempt: the sum of `voids`
     # the last ones
@@ -457,16 +440,12 @@ class Batch(Counts, Numbered, Base, kw_only=True):
     played_again: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
     iteration: Mapped[Iteration] = _joined()
     # who holds it or held it last
-    worker: Mapped[Worker | None] = _joined(foreign_keys=[worker_id])
+    worker: Mapped[Worker | None] = _joined(foreign_keys="Batch.worker_id")
 
     __table_args__ = (
         UniqueConstraint("iteration_id", "seq", "purge"),
+        CheckConstraint(HAS_LEASE, name="leased"),
         CheckConstraint("games > 0 AND games % 2 = 0", name="whole_pairs"),
-        CheckConstraint(
-            "status <> 'leased' OR (claim_id IS NOT NULL AND lease_expires_at IS NOT NULL"
-            " AND worker_id IS NOT NULL)",
-            name="leased",
-        ),
         CheckConstraint(
             f"CASE WHEN status IN ('done', 'purged') THEN claim_id IS NOT NULL AND {GAMES} = games"
             f" AND 2 * {PAIRS} = games AND {HALF_POINTS_AGREE} ELSE {GAMES} + {PAIRS} = 0 END"
@@ -538,5 +517,4 @@ partial_index("ix_spsa_batch_ready", IS_READY, Batch.iteration_id, Batch.attempt
 partial_index("ix_spsa_batch_leased", IS_LEASED, Batch.iteration_id, Batch.lease_expires_at)
 partial_index("ix_spsa_batch_purged", IS_PURGED, Batch.purge, Batch.iteration_id)
 partial_index("ix_spsa_batch_held", IS_LEASED, Batch.worker_id)
-Index("ix_spsa_batch_claim_id", Batch.claim_id, unique=True)
 Index("ix_spsa_batch_worker_id", Batch.worker_id)

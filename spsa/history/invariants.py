@@ -8,12 +8,12 @@ from itertools import groupby
 from math import isclose
 from typing import Any, NamedTuple
 
-from spsa.core import derived_seed
+from spsa.core import Values, derived_seed
 from spsa.core.game_settings import games_by_share
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.history_queries import Parts
-from spsa.db.tables import Batch, Iteration, Purge, Run, Step, Values
+from spsa.db.tables import Batch, Iteration, Purge, Run, Step
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
 Entry = Step | Purge

@@ -14,7 +14,7 @@ from spsa.builds.builder import Builder, FileMaker
 from spsa.builds.recipe import Rendered
 from spsa.builds.sources.rewriting import render
 from spsa.builds.tree import Pinned
-from spsa.core import Builds
+from spsa.core import Builds, Values
 from spsa.core.params import PlayedValues, Space
 from spsa.db.master_queries import Side, Sides
 from spsa.db.tables import EngineFile
@@ -22,7 +22,6 @@ from spsa.protocol import required_pattern
 
 log = logging.getLogger("spsa.master")
 
-Values = Mapping[str, float]
 Kind = tuple[str, ...]
 """Words of `requirements.kind_of`; none where engines are not made by kinds of machines."""
 

@@ -115,7 +115,7 @@ def delivery_of(
     """
     build, game_settings = config.build, config.game_settings
     common = {**common_settings(config), "require": tuple(wanted["require"])}
-    common["usual"] = run.builds.usual if run and run.builds else None
+    common["usual"] = run.builds.usual if run else None
     if wanted["kind"] != "build":
         place, arguments = Path(wanted["engine"]), game_settings.engine_arguments
         untried = game_settings.played if run is None else ()

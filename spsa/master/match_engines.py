@@ -17,6 +17,7 @@ from spsa.builds.smoke import declared_options
 from spsa.config import missing_files
 from spsa.config.document import refused as refused_at
 from spsa.config.settings import Config, SpsaSection
+from spsa.core import Values
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Space
 from spsa.core.uci_options import CHESS960, Declarations, whole_option
@@ -25,7 +26,7 @@ from spsa.db.master_queries import Sides
 from spsa.db.tables import Run
 from spsa.errors import BuildFailed, InvalidInput
 from spsa.lifecycle import RunStatus
-from spsa.master.delivery import BinaryDelivery, Delivery, Kind, Values
+from spsa.master.delivery import BinaryDelivery, Delivery, Kind
 from spsa.master.delivery_setup import common_settings, folder_in_source, given_source, shared_files
 from spsa.master.session import settings_from
 from spsa.master.start import new_row, new_tuning

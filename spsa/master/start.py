@@ -16,10 +16,11 @@ from spsa.config import missing_files, readable_params, unwritten_games
 from spsa.config.document import read_document
 from spsa.config.settings import Config
 from spsa.config.source import check_against_engine, check_against_source, other_values
-from spsa.core.json_values import as_written, to_json
+from spsa.core import Values
+from spsa.core.json_values import to_json
 from spsa.core.params import Space
 from spsa.db import Store
-from spsa.db.tables import Run, Values
+from spsa.db.tables import Run
 from spsa.errors import MAX_FAULTS, BuildFailed, Fault, IllegalTransition, InvalidInput, NothingToDo
 from spsa.history.replay import theta_at
 from spsa.master.delivery import Delivery
@@ -260,9 +261,8 @@ def _at_theta(space: Space, theta: Values) -> Space:
 def reopened(config: Config, store: Store, run: Run, file_space: Space | None = None) -> Prepared:
     """An existing run, with its own settings; `file_space` is compared with its space."""
     space = Space.from_json(run.space)
-    with as_written("a column `theta` or `start_theta`"):
-        for theta in (run.theta, run.start_theta):
-            space.steps(theta)
+    for theta in (run.theta, run.start_theta):
+        space.steps(theta)
     settings = RunSettings.of(run)
     edited = () if file_space is None else _edited(config, run, space, file_space)
     delivery, more = delivery_of(config, space, settings.delivery, run, store, settings.source)

@@ -14,12 +14,13 @@ from spsa.builds.builder import BuildOrder, archive_of
 from spsa.builds.commands import BuildCancelled
 from spsa.builds.recipe import Recipe, Rendered
 from spsa.builds.requirements import BUILDS, kind_of, lacking
+from spsa.core import Values
 from spsa.core.json_values import to_json
 from spsa.db import Store
 from spsa.db.build_queries import OrderedBuild
 from spsa.db.master_queries import Side, Sides
 from spsa.errors import BuildFailed, DatabaseUnreachable, TuningError
-from spsa.master.delivery import Delivery, EngineSource, Kind, Values, log
+from spsa.master.delivery import Delivery, EngineSource, Kind, log
 
 _POLL_SECONDS = 1.0
 AT_ONCE = 2
