@@ -77,6 +77,9 @@ class Machine(Sender):
     def claim(self):
         return self.api.claim(f"{self.name}-{next(self._numbers)}", self.worker, LEASE)
 
+    def claim_build(self, claim_id="build-1"):
+        return self.api.claim_build(claim_id, self.worker, LEASE)
+
     def report(self, claim, **over):
         """Report the right result of a claim, with other values where `over` names them."""
         return self.post("/worker/report", report_of(claim, **over))
@@ -477,20 +480,11 @@ class Orders:
         self.store, self.url, self.sql = store, url, sql
         self.archive = hashlib.sha256(ARCHIVE).hexdigest()
         store.keep_files({self.archive: ARCHIVE})
-        self.order()
+        recipe, words = {"binary": "tern"}, ("builds", "linux")
+        store.order_build("k" * 64, words, self.archive, recipe, max_attempts=2)
         self.one = Machine(store, url, "one", MachineRole.BUILDER)
         self.two = Machine(store, url, "two", MachineRole.BUILDER)
         self.player = Machine(store, url, "player", MachineRole.WORKER)
-
-    def order(self):
-        words = ("builds", "linux")
-        recipe = {"binary": "tern"}
-        self.store.order_build("k" * 64, words, self.archive, recipe, max_attempts=2)
-
-    def claimed(self, machine, claim_id="build-1"):
-        build = machine.api.claim_build(claim_id, machine.worker, LEASE)
-        assert build is not None
-        return build
 
     @property
     def uploads(self):
@@ -525,7 +519,7 @@ def path_of(build, side="plus"):
 
 def test_a_remote_worker_builds_for_others(orders):
     one = orders.one
-    build = orders.claimed(one)
+    build = one.claim_build()
     assert (build.recipe, build.archive_sha256) == ({"binary": "tern"}, orders.archive)
     assert one.api.file(orders.archive) == ARCHIVE
     assert one.api.renew_build(build, LEASE)
@@ -538,7 +532,7 @@ def test_a_remote_worker_builds_for_others(orders):
 
 
 def test_what_is_sent_again_takes_the_place_of_the_first(orders):
-    build = orders.claimed(orders.one)
+    build = orders.one.claim_build()
     for i in range(4):
         answer = orders.one.send("PUT", path_of(build), b"x" * (i + 1))
         digest = hashlib.sha256(b"x" * (i + 1)).hexdigest()
@@ -546,14 +540,14 @@ def test_what_is_sent_again_takes_the_place_of_the_first(orders):
     assert orders.uploads == [("plus", 4)]
     orders.one.api.fail_build(build, None)
     assert orders.uploads == [], "they would never be published"
-    again = orders.claimed(orders.two, "build-2")
+    again = orders.two.claim_build("build-2")
     assert orders.one.send("PUT", path_of(build), PLUS).refusal == (409, "lease_lost")
     assert orders.one.send("PUT", path_of(again), PLUS).refusal == (409, "lease_lost")
     assert orders.two.api.publish_build(built_result(again), PLUS, MINUS) == "accepted"
 
 
 def test_nobody_but_the_holder_sends_or_publishes(orders):
-    build = orders.claimed(orders.one)
+    build = orders.one.claim_build()
     for machine in (orders.two, orders.player):
         other = to_json(built_result(build, worker_id=machine.id))
         refused = machine.send("PUT", path_of(build), PLUS)
@@ -573,7 +567,7 @@ def test_nobody_but_the_holder_sends_or_publishes(orders):
 
 
 def test_a_published_engine_is_the_one_that_was_sent(orders):
-    build = orders.claimed(orders.one)
+    build = orders.one.claim_build()
     publish = "/worker/builds/publish"
     right = to_json(built_result(build))
     missing = orders.one.post(publish, right)
@@ -588,7 +582,7 @@ def test_a_published_engine_is_the_one_that_was_sent(orders):
 
 
 def test_an_engine_has_a_byte_at_least_and_256_megabytes_at_most(orders):
-    build = orders.claimed(orders.one)
+    build = orders.one.claim_build()
     assert orders.one.send("PUT", path_of(build), b"").refusal == (422, "out_of_range")
     with connected(orders.url) as connection:
         length = f"Content-Length: {ENGINE_BYTES + 1}"
@@ -603,7 +597,7 @@ def test_an_engine_has_a_byte_at_least_and_256_megabytes_at_most(orders):
 
 
 def test_two_engines_of_a_machine_are_on_their_way_at_a_time(orders):
-    build = orders.claimed(orders.one)
+    build = orders.one.claim_build()
     start = head(orders.one, path_of(build), "Content-Length: 100", method="PUT")
     slow = [connected(orders.url) for _ in range(3)]
     for connection in slow:
