@@ -239,6 +239,9 @@ class Story:
         assert claim is not None, f"claim {number} got nothing"
         return claim
 
+    def said(self, number: int) -> Claim:
+        return self._claim(number)
+
     def report(self, number: int, voids: int = 0, pair: int | None = None, **over: Any) -> str:
         """With so many void games, of which that of a pair is kept."""
         claim = self._claim(number)
