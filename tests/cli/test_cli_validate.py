@@ -1,14 +1,15 @@
 """Engines that `validate` is given: what is refused, and to which run their match belongs."""
 
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from builders import LEASE, new_run, stage
+from builders import stage
+from stories import Story
 
 from spsa.config import load_config
 from spsa.config.space import load_space
-from spsa.lifecycle import RunStatus
 from spsa.master.match_engines import MatchDelivery, run_of_match
 from spsa.master.validation import ValidationMatch
 from spsa.protocol import required_pattern
@@ -91,26 +92,19 @@ def test_a_match_of_engines_that_was_left_goes_on_by_the_name_of_its_run_alone(
     assert required_pattern(sides.requires) == row.requires
 
 
-def test_a_match_of_engines_belongs_to_the_run_of_config_toml_if_that_can_play_it(
-    project, project_store
-):
-    config = load_config(project / "config.toml", {})
-    name, store = config.run.name, project_store
+class Choosing(Story):
+    def chosen(self, word=None) -> str:
+        """The run of a match, and what it tunes."""
+        run = run_of_match(load_config(Path("config.toml"), {}), self.store, word)
+        return f"{run.name} is {run.status}, tunes {run.theta if run.tunes else 'nothing'}"
 
-    def chosen(word=None):
-        return run_of_match(config, store, word).name
 
-    run = store.create_run(new_run(name=name))
-    assert chosen() == name
-    store.create_run(new_run(name="other"))
-    assert chosen("other") == "other"
-    store.acquire_master_lease(run.id, "m", LEASE)
-    assert chosen() == f"{name}-matches", "a master moves the run"
-    made = store.run(f"{name}-matches")
-    assert (made.status, made.tunes, dict(made.theta)) == (RunStatus.FINISHED, False, {})
-    store.pause(name, "anna", "enough")
-    assert chosen() == chosen() == f"{name}-matches"
-    assert store.run(None).name == "other", "it is not the newest one of those that tune"
+STORY = Choosing
+
+
+@pytest.mark.usefixtures("project")
+def test_a_match_of_engines_belongs_to_the_run_of_config_toml_if_that_can_play_it(told):
+    told("a match of engines belongs to the run of config.toml if that can play it")
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
