@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from math import isfinite
 from pathlib import Path
+from typing import Any
 
+from spsa.core.json_values import is_number
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.files import content
 
@@ -148,12 +149,6 @@ def shown(value: object) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def as_number(value: object) -> float | None:
+def as_number(value: Any) -> float | None:
     """`value` as a finite float, or None."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if isfinite(number) else None
+    return float(value) if is_number(value) else None
