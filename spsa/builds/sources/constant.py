@@ -231,7 +231,8 @@ class SourceFile:
 
     `broken` is the first line that is not Rust; no file of C or C++ has one, because a macro may
     stand for any text. `lengths` are the names of array lengths, indexes and shifts, `kinds` those
-    that others are compared with.
+    that others are compared with. `definitions` are the names and the texts of functions, and of
+    macros and values outside of these; a function has its name in its text.
     """
 
     name: str
@@ -240,6 +241,7 @@ class SourceFile:
     broken: int | None
     lengths: frozenset[str]
     kinds: frozenset[str]
+    definitions: tuple[tuple[str, str], ...]
     bounds: tuple[Bounds, ...] = ()
 
     @cached_property

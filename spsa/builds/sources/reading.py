@@ -47,6 +47,7 @@ _TYPE_GIVEN = re.compile(r"(?<=,)[ \t]*[a-zA-Z_]\w*,(?=[ \t]*-?[\d.])", re.ASCII
 """A type between a name and its value: `PARAM(margin, int, 80, 40, 120)`."""
 PRINTED = "option name"
 _PRINTED = re.compile(r"option name (\w+) type spin default (-?\d+) min (-?\d+) max (-?\d+)")
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\n|[^\n])*)", re.MULTILINE)
 _RANGED_CALL = re.compile(
     r"^[ \t]*\w+\(\w+,[ \t]*[a-zA-Z_]\w*,(?:[ \t]*-?[\d.']+,){2}[ \t]*-?[\d.']",
     re.MULTILINE | re.ASCII,
@@ -75,6 +76,7 @@ def parse(
         broken=min(broken, default=None),
         lengths=lengths,
         kinds=kinds,
+        definitions=(*_definitions(tree), *_MACRO.findall(text)),
         bounds=(*(_bounds(values, mark.parts) for mark in tree.marked("bounds")), *printed),
     )
 
@@ -90,6 +92,24 @@ def parse_all(texts: Mapping[str, str]) -> dict[str, SourceFile]:
         named for name, text in rust.items() for named in _tree(name, text).types().items()
     )
     return {name: parse(text, name, known) for name, text in texts.items()}
+
+
+def _definitions(tree: Tree) -> Iterator[tuple[str, str]]:
+    """The functions with their texts, and what has a value outside of them.
+
+    Macros have no name: whoever reads what they declare is not known.
+    """
+    end = 0
+    for node, name, parts in sorted(tree.marks, key=lambda mark: mark.node.start_byte):
+        is_value = name in ("constant", "variable") and "value" in parts
+        if (is_value and node.start_byte >= end) or name == "function":
+            if name == "function":
+                end = max(end, node.end_byte)
+            words = _words(parts["name"]) or [""]
+            at = 0 if "[" in text_of(parts["name"]) else -1
+            yield words[at], text_of(parts["value"] if is_value else node)
+        elif name == "macro" and node.start_byte >= end:
+            yield "", text_of(node)
 
 
 def _bounds(values: Values, parts: Parts) -> Bounds:

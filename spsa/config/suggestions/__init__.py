@@ -127,16 +127,17 @@ def _of_file(file: SourceFile, told: against.Told, makers: set[str]) -> Iterator
             against.to_file(file.name),
         )
         guessed = (
+            against.to_unread(one, told.read),
             against.NUMBERED if id(one) in numbered else "",
             *told.against(one.name),
             against.to_alone(one, told.kinds),
             against.SIGNS if are_signs else "",
             against.to_name(_name(one)),
             against.to_scope(one.scope),
-            against.to_place(one, rank),
         )
         for found in _of_constant(file, one, told, makers):
-            more = () if found.declared else (*guessed, against.to_name(found.name))
+            named = against.to_name(found.name), against.to_place(one, found.name, rank)
+            more = () if found.declared else (*guessed, *named)
             yield one, replace(found.opposed(*always, *more), group=_group(file.name, one))
 
 

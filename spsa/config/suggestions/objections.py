@@ -18,6 +18,7 @@ KIND = "a small number that others are compared with, as kinds are"
 MODELLED = "in a model that makes a result of a score"
 SIGNS = "signs and directions"
 UNRELATED = "neither the file nor the name speaks of search or evaluation"
+UNNAMED = "its name does not speak of search or evaluation"
 APART = "far from the others of its table, as a king's value is"
 LAST_RANK = "of the eighth rank, where no pawn stands"
 LONG_TABLE = "a long table"
@@ -25,6 +26,7 @@ IN_TABLE = "one number of a table: alone it hardly changes a game"
 NOT_DECLARED = "the author declares the ranges of others"
 LEFT_OUT = "its author leaves it out, by what stands beside its range"
 UNUSED = "its name occurs nowhere else"
+UNREAD = "neither search nor evaluation reads it"
 NOT_BUILT = "no `mod` makes its file a part of the crate"
 OPTION = "the engine sets it by an option of its own, when it begins"
 STATE = "-1 in a variable: most often nothing yet"
@@ -42,7 +44,19 @@ _ROUND = "large and round: a limit, or it keeps kinds of moves apart"
 _UNIT = "a unit in which others are counted"
 
 COMMENTED = frozenset(
-    {IN_TABLE, NOT_DECLARED, LEFT_OUT, PERHAPS_SIZE, ZERO, _CLOCK, PHASE, _ROUND, _UNIT}
+    {
+        UNREAD,
+        UNNAMED,
+        IN_TABLE,
+        NOT_DECLARED,
+        LEFT_OUT,
+        PERHAPS_SIZE,
+        ZERO,
+        _CLOCK,
+        PHASE,
+        _ROUND,
+        _UNIT,
+    }
 )
 """Reasons with which a number is a comment in params.toml; with any other it is left out."""
 
@@ -252,11 +266,23 @@ _TRUTH = re.compile(rb"\b(?:true|false)\b")
 _GREATEST_KIND = 10
 _MOST_UNUSED = 0.2
 """Of all names; where more occur only once, macros make other names of theirs."""
+_NO_CODE = re.compile(_COMMENT.pattern + r'|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
+_WRITTEN = re.compile(r"\b(\w{3,})(?:\s*\[[^\]\n]*\])*\s*(?:[-+*/|&^]|<<|>>)?=(?![=>])")
+_STRENGTH = re.compile(
+    r"(?i)\w*(negamax|alpha_?beta|q_?search|quiesce)\w*|pvs|think|iterat(e|ive_?deepening)|aspirat\w*"
+    r"|([a-z]{2,6}_?)?search(_?(root|(non_?)?pv|zero|zw|main|node|moves?|position|iterat\w*|best_?move"
+    r"|internal|inner|helper|impl|rec\w*|worker|full|depth))?|(\w*_)?eval(uate|uation)?"
+    r"|(static|lazy)_?eval\w*|eval\w*_?(position|board|all|static|internal|pos|pieces?|pawns?)"
+)
+"""The functions with which search and evaluation begin."""
+_STEPS_OF_DATA = 2
+"""A table that search reads is filled by one function from what another one has filled."""
 
 
 class Told(NamedTuple):
     """What all files say together: the names with a reason against them, `unused` ones occur once.
 
+    `read` are the names that search and evaluation mention; without any, nothing is known of that.
     `not_built` are files. `left_out` are makers with the word, whether it is `true`, that fewer of
     their numbers have.
     """
@@ -264,6 +290,7 @@ class Told(NamedTuple):
     names: Mapping[str, set[str]]
     kinds: set[str]
     unused: set[str]
+    read: set[str]
     not_built: set[str]
     left_out: set[tuple[str, bool | None]]
 
@@ -288,6 +315,7 @@ def told_by(files: Collection[SourceFile]) -> Told:
         },
         kinds={name for file in files for name in file.kinds},
         unused=unused if len(unused) < _MOST_UNUSED * len(own) else set(),
+        read=_read(definition for file in files for definition in file.definitions),
         not_built=_not_built(files, texts),
         left_out={
             key for key, n in told.items() if n < told[key[0], not key[1]] and key[1] is not None
@@ -303,6 +331,29 @@ def _not_built(files: Iterable[SourceFile], texts: Iterable[str]) -> set[str]:
     rust = [path for path in paths if path.suffix == ".rs" and path.parent.name != "bin"]
     apart = [p for p in rust if (p.parent.name if p.stem == "mod" else p.stem) not in named]
     return {str(path) for path in apart} if len(apart) < len(rust) / 2 else set()
+
+
+def _read(definitions: Iterable[tuple[str, str]]) -> set[str]:
+    """The names in all that search and evaluation mention, and in what fills what they read."""
+    texts: dict[str, list[str]] = {}
+    for name, text in definitions:
+        texts.setdefault(name, []).append(_NO_CODE.sub(" ", text))
+    begin = set(filter(_STRENGTH.fullmatch, texts))
+    read, open_names = set[str](), begin | ({""} & texts.keys() if begin else set())
+    for _ in range(1 + _STEPS_OF_DATA):
+        while open_names:
+            found = {n for name in open_names for t in texts.pop(name) for n in _NAME.findall(t)}
+            read |= found
+            open_names = found & texts.keys()
+        open_names = {name for name, each in texts.items() if any(_writes(t, read) for t in each)}
+    return read
+
+
+def _writes(text: str, names: set[str]) -> bool:
+    """Whether a function assigns to one of the names, which it does not declare itself."""
+    written = names.intersection(_WRITTEN.findall(text))
+    firsts = (re.search(rf"(\S)?\s*\b{name}\b", text) for name in written)
+    return any(first and not re.match(r"[\w>*&\]]", first[1] or ";") for first in firsts)
 
 
 def _reaching(file: SourceFile) -> Iterator[str]:
@@ -359,9 +410,11 @@ _CLEAR = (
 )
 """Words that stand for search and evaluation alone."""
 _OF_BOARD = (
-    r"ATTACK(S|ERS?)?|BASE|BISHOPS?|CAPTURE|CASTLING|CENTER|CHECK|DELTA|DEPTH|DISTANCE"
-    r"|DIV(ISOR|ISION)?|FACTOR|KINGS?|KNIGHTS?|NULL|OFFSET|OPEN|OPENING|PAIR|PAWNS?|PIECES?"
-    r"|PROMOTION|QUEENS?|ROOKS?|SCALE|SPACE|SQUARES?|TABLES?|THRESHOLD"
+    r"\w*(ATTACK|BISHOP|CAPTURE|CENT(ER|RE)|CHECK|CONNECT|DELTA|DISTANCE|ENEM|EXTEN|HIST|KING|KNIGHT"
+    r"|LIMIT|MAJOR|MALUS|MATER|MINOR|MOB|MODIF|NULL|OPENING|OUTPOST|PASS|PAWN|PENAL|PHALANX|PROMO|PRUN"
+    r"|QUEEN|RAZOR|ROOK|SCAL|SHIELD|SPACE|THREAT|THRES|TROPISM|UNDEFENDED|WEIGHT)\w*|(FUT|ISO|PIN|RED|VAL)\w*"
+    r"|ADJ(USTMENT)?|BASE|BATTERY|CASTLING|DECAY|DEPTH|DISCOUNT|DIV(ISOR|ISION)?|FACTOR|GAIN|HANG|HOLE"
+    r"|KS|LAZY|LOOSE|OFFSET|OPEN|ORDERING|PAIR|PIECES?|R|RULE|SE|SQUARES?|TABLES?"
 )
 """Words that stand for the board, or for what a program is made of, as well."""
 
@@ -396,13 +449,21 @@ def to_alone(one: SourceConstant, kinds: set[str]) -> str:
     return STATE if is_state else ""
 
 
-def to_place(one: SourceConstant, rank: int) -> str:
-    """Why a constant is not tunable if neither its file, by its rank, nor its name speaks of it."""
-    clear = is_clear(one)
-    if rank == 1:
-        of_board = clear or _holds(_OF_BOARD, words("_".join((*one.scope, one.name))))
-        clear = of_board or one.kind not in (Kind.CONST_FUNCTION, Kind.VARIABLE)
-    return "" if clear and rank >= 0 else UNRELATED
+def to_unread(one: SourceConstant, read: set[str]) -> str:
+    """Why a constant is not tunable if no name of it or of its fields is read."""
+    fields = (access.position for e in one.numbers() for access in e.location.accesses)
+    known = one.kind is Kind.MACRO or not read or not read.isdisjoint((one.name, *fields))
+    return "" if known else UNREAD
+
+
+def to_place(one: SourceConstant, name: str, rank: int) -> str:
+    """Why a number is not tunable if neither its file, by its rank, nor its name speaks of it."""
+    if is_clear(one) and rank >= 0:
+        return ""
+    if rank < 1:
+        return UNRELATED
+    named = _holds(f"{_CLEAR}|{_OF_BOARD}", words("_".join((*one.scope, name))))
+    return "" if named or one.kind is Kind.MACRO else UNNAMED
 
 
 def is_clear(one: SourceConstant) -> bool:
