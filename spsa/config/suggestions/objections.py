@@ -117,7 +117,7 @@ _OF_NAME = (
         _SIZE,
         whole=r"(\w+_)?KING(_MG|_EG)?_(VAL(UE)?|SCORE|MATERIAL|WORTH)"  # it is never captured
         r"|(\w+_)?(VAL(UE)?|SEE|MATERIAL|WEIGHT)_KING"
-        r"|((PIECE|SQUARE)_)?EMPTY|(NULL_)?MOVE|CAPTURE|CASTLING|PROMOTION(_[NBRQ])?"
+        r"|((PIECE|SQUARE)_)?EMPTY|(NULL_)?MOVE|COLOU?R|ONE|CAPTURE|CASTLING|PROMOTION(_[NBRQ])?"
         r"|\w+_ORDER|[PNBRQK]X(_[PNBRQK])?|(VICTIM|ATTACKER|AGGRESSOR)_(VALUE|SCORE)S?|OFFSET_\w+"
         r"|(\w+_)?(PROMOTION|SCORE)_TYPE(_\d)?|(\w+_)?PROMOTION_(RANK|FILE)(_\w+)?|(\w+_)?TABLE_(SIZE|OFFSETS?)"
         r"|(\w+_)?(SQ|PC|OPP)_OFFSET|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
@@ -128,10 +128,10 @@ _OF_NAME = (
     _Rule(
         _SIZE,
         word=r"ALLOC|BENCH\w*|BITS?|BUCKETS?|BYTES|CAPACITY|CURRMOVE|DEBUG|DIM(S|ENSIONS?)?|DIR(ECTION)?S?"
-        r"|LEFT|RIGHT|FRC|ENTRIES|EPS(ILON)?|FLAGS?|FRACTIONS|FREQUENCY|GENFENS?|HASH|HIDDEN|IDS?|INDENT|INDEXES|INF"
+        r"|LEFT|RIGHT|FRC|ENTRIES|EPS(ILON)?|FLAGS?|FRACTIONS|FREQUENCY|GENFENS?|HASH|HEIGHT|HIDDEN|IDS?|INDENT|INDEXES|INF"
         r"|INFINITE|INPUTS?|INTERVAL|INVALID|KEYS?|LAYERS?|LEARNING|LEN|LENGTH|LOGIT|LOST|LR|(MVV)?LVA|MASKS?"
         r"|ME(GA|BI)BYTES?|[KMG]I?B|MULTIPV|NONE|NORMALI[SZ]\w+|NUM|NUMBER|OUTPUTS?|PADDING|QA|QB|QUANTI[SZ]\w+"
-        r"|RANDOM|RESERVE|RESIGN|RIGHTS|SEED|\w*SHIFTS?|SKIP|SLOTS|STACK|STRIDES?|SYZYGY|THREADS?|TUNING|TYPES|UNITS?"
+        r"|RANDOM|RESERVE|RESIGN|RIGHTS|SEED|\w*SHIFTS?|SKIP|SLOTS|SQ|STACK|STRIDES?|SYZYGY|THREADS?|TUNING|TYPES|UNITS?"
         r"|UNKNOWN|UNSEARCHED|VERBOSE|VERSION|WIN|WON|WRAPPING|ZOBRIST",
     ),
     _Rule(
@@ -349,7 +349,7 @@ def _read(definitions: Iterable[tuple[str, str]]) -> set[str]:
 def _writes(text: str, names: set[str]) -> bool:
     """Whether a function assigns to one of the names, which it does not declare itself."""
     written = names.intersection(_WRITTEN.findall(text))
-    firsts = (re.search(rf"(\S)?\s*\b{name}\b", text) for name in written)
+    firsts = (re.search(rf"(->|\S)?\s*\b{name}\b", text) for name in written)
     return any(first and not re.match(r"[\w>*&\]]", first[1] or ";") for first in firsts)
 
 
@@ -380,7 +380,7 @@ def switch(file: SourceFile, element: Element) -> tuple[str, bool | None]:
 
 
 _STRENGTH_FILES = re.compile(
-    r"const|param|tun(e(?!r)|able)|weight|eval|search|hce|psqt?|pst|piece_?sq|material|pawn"
+    r"const|param|tun(e(?!r)|able)|weight|eval|search|hce|psqt?|(?<![a-z])pst|piece_?sq|material|pawn"
     r"|king|mobility|threat|history|order|pick|prun|reduc|time|quiesc|see|score|value|negamax"
     r"|alpha|engine"
 )
@@ -407,7 +407,7 @@ _CLEAR = (
 )
 """Words that stand for search and evaluation alone."""
 _OF_BOARD = (
-    r"\w*(ATTACK|BISHOP|CAPTURE|CENT(ER|RE)|CHECK|CONNECT|DELTA|DISTANCE|ENEM|EXTEN|HIST|KING|KNIGHT"
+    r"\w*(ATTACK|BISHOP|CAPTURE|CENT(ER|RE)|CHECK|CONNECT|DELTA|DISTANCE|DIVISOR|ENEM|EXTEN|HIST|KING|KNIGHT"
     r"|LIMIT|MAJOR|MALUS|MATER|MINOR|MOB|MODIF|NULL|OPENING|OUTPOST|PASS(?!ANT)|PAWN|PENAL|PHALANX|PROMO|PRUN"
     r"|QUEEN|RAZOR|ROOK|SCAL|SHIELD|SPACE|THREAT|THRES|TROPISM|UNDEFENDED|WEIGHT)\w*|(FUT|ISO|PIN|RED|VAL)\w*"
     r"|ADJ(USTMENT)?|BASE|BATTERY|CASTLING|DECAY|DEPTH|DISCOUNT|DIV(ISOR|ISION)?|FACTOR|GAIN|HANG|HOLE"
