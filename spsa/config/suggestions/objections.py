@@ -43,21 +43,8 @@ _CLOCK = "about the clock or threads: games with neither show nothing of it"
 _ROUND = "large and round: a limit, or it keeps kinds of moves apart"
 _UNIT = "a unit in which others are counted"
 
-COMMENTED = frozenset(
-    {
-        UNREAD,
-        UNNAMED,
-        IN_TABLE,
-        NOT_DECLARED,
-        LEFT_OUT,
-        PERHAPS_SIZE,
-        ZERO,
-        _CLOCK,
-        PHASE,
-        _ROUND,
-        _UNIT,
-    }
-)
+_BY_USE = frozenset({_CLOCK, PHASE, _ROUND, _UNIT, UNREAD, UNNAMED})
+COMMENTED = _BY_USE | {IN_TABLE, NOT_DECLARED, LEFT_OUT, PERHAPS_SIZE, ZERO}
 """Reasons with which a number is a comment in params.toml; with any other it is left out."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
