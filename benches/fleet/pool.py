@@ -17,7 +17,7 @@ from spsa.uci.engine import EngineSpec
 from spsa.uci.spawning import EngineLimits
 from worker.batches.jobs import JobMaker
 from worker.runner.game import Game, Pair
-from worker.runner.pool import Event, Job, JobDone, PairPlayed
+from worker.runner.pool import Event, Job, JobEnded, PairPlayed
 from worker.runner.position import Ending, Termination
 
 _ENGINE = EngineSpec(name="plus", path="engine", options={})
@@ -78,7 +78,7 @@ class SleepingPool:
         if not self._slept(min(due, until)) or due > until or not self._events:
             return None
         at, _, event = heapq.heappop(self._events)
-        if isinstance(event, JobDone):
+        if isinstance(event, JobEnded):
             self._free += 1
             self._begin(at)
         return event
@@ -105,7 +105,7 @@ class SleepingPool:
         for pairing in job.pairings:
             now += self._scene.game(self._chance) + self._scene.game(self._chance)
             yield now, PairPlayed(job.key, Pair(pairing, self._game(), self._game()), 0)
-        yield now, JobDone(job.key)
+        yield now, JobEnded(job.key)
 
     def _game(self) -> Game:
         ending = Ending(self._chance.randrange(3), Termination.CHECKMATE)

@@ -12,7 +12,7 @@ from benches.fleet.scene import Scene
 from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.uci.engine import EngineSpec
 from worker.runner.game import Pairing
-from worker.runner.pool import Job, JobDone, PairPlayed
+from worker.runner.pool import Job, JobEnded, PairPlayed
 
 INSTANT = Scene(workers=1, games=8, builders=1, warm=0, seconds=1, haste=1e5)
 
@@ -33,8 +33,8 @@ def test_a_slot_that_sleeps_plays_one_job_after_the_other():
         pool.submit(job(key))
     events = deque(iter(lambda: pool.next_event(0.05), None))
     assert [(type(event), event.key) for event in events] == [
-        *[(PairPlayed, "a"), (PairPlayed, "a"), (JobDone, "a")],
-        *[(PairPlayed, "b"), (PairPlayed, "b"), (JobDone, "b")],
+        *[(PairPlayed, "a"), (PairPlayed, "a"), (JobEnded, "a")],
+        *[(PairPlayed, "b"), (PairPlayed, "b"), (JobEnded, "b")],
     ]
     (began, ended), (again, _) = pool.spans
     assert began < ended <= again

@@ -26,7 +26,7 @@ from spsa.uci import spawning
 from spsa.uci.engine import MATE, Limit, UciEngine
 from spsa.uci.linux import orphan_reaper
 from spsa.uci.spawning import EngineLimits, working_folders
-from worker.runner.pool import JobDone, JobFailed, JobStopped, PairPlayed, PairVoid, Pool
+from worker.runner.pool import JobEnded, PairPlayed, PairVoid, Pool
 
 WATCHED = EngineLimits(start=5.0, ready=4.0, grace=3.0, quit=0.3, slowest=0.1)
 """Where the end is that one of these has passed; the other engine has as much time on a busy
@@ -92,10 +92,10 @@ def told(animal, folder):
     with cage(1, animal.limits) as pool:
         first, end = events(pool, prepared(animal, folder))
     if isinstance(first, PairVoid):
-        assert isinstance(end, JobFailed)
+        assert isinstance(end, JobEnded) and end.failure
         return str(first.fault)
     assert isinstance(first, PairPlayed)
-    assert isinstance(end, JobDone)
+    assert end == JobEnded("job")
     assert first.pair.tally.wins == 2
     return "minus: played"
 
@@ -302,7 +302,7 @@ def test_changed_options_are_sent_to_the_engine_that_runs(pool, tmp_path):
     minus = faulty.engine(tmp_path, "minus", moves=faulty.LOSER)
     for options in ({"Margin": "1", "Depth": "2"}, {"Margin": "3", "Depth": "2"}, {"Margin": "3"}):
         pool.submit(job(plus, minus, options=options))
-        assert faulty.until_the_end(pool)[-1] == JobDone("job")
+        assert faulty.until_the_end(pool)[-1] == JobEnded("job")
     told = [line for line in (tmp_path / "log").read_text().splitlines() if "setoption" in line]
     assert told == [
         "setoption name Margin value 1",
@@ -319,9 +319,9 @@ def test_a_job_that_waits_can_be_stopped_and_the_next_one_plays(pool, winner, lo
     pool.submit(job(winner, loser, key="third"))
     pool.stop("second")
     pool.stop("first")
-    assert faulty.until_the_end(pool) == [JobStopped("first")]
-    assert faulty.until_the_end(pool) == [JobStopped("second")]
-    assert faulty.until_the_end(pool)[-1] == JobDone("third")
+    assert faulty.until_the_end(pool) == [JobEnded("first", was_stopped=True)]
+    assert faulty.until_the_end(pool) == [JobEnded("second", was_stopped=True)]
+    assert faulty.until_the_end(pool)[-1] == JobEnded("third")
 
 
 def test_a_refused_option_or_a_defect_costs_a_job_and_not_the_slot(
@@ -330,16 +330,14 @@ def test_a_refused_option_or_a_defect_costs_a_job_and_not_the_slot(
     pool.submit(job(winner, loser, options={"Nonsense": "1"}, max_void=9))
     void, end = faulty.until_the_end(pool)
     assert void.fault.reason == "refused option"
-    assert isinstance(end, JobFailed)
-    assert "is void and would be void again: plus: refused option: " in end.reason
+    assert "is void and would be void again: plus: refused option: " in end.failure
     with monkeypatch.context() as patch:
         patch.setattr("worker.runner.pool.play_pair", Mock(side_effect=ZeroDivisionError))
         pool.submit(job(winner, loser))
         (end,) = faulty.until_the_end(pool)
-    assert isinstance(end, JobFailed)
-    assert "ZeroDivisionError" in end.reason
+    assert "ZeroDivisionError" in end.failure
     pool.submit(job(winner, loser))
-    assert faulty.until_the_end(pool)[-1] == JobDone("job")
+    assert faulty.until_the_end(pool)[-1] == JobEnded("job")
 
 
 def test_both_engines_are_started_before_either_is_waited_for(pool, tmp_path):
@@ -348,7 +346,7 @@ def test_both_engines_are_started_before_either_is_waited_for(pool, tmp_path):
     pool.submit(job(silent, faulty.engine(tmp_path, "minus", moves=faulty.LOSER, pid=pid)))
     faulty.wait_until(pid.exists)
     pool.stop("job")
-    assert faulty.until_the_end(pool) == [JobStopped("job")]
+    assert faulty.until_the_end(pool) == [JobEnded("job", was_stopped=True)]
     assert not faulty.children()
 
 

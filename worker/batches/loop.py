@@ -16,7 +16,7 @@ from worker.batches.database_client import FAILURE, POLL, Backoff, DatabaseClien
 from worker.batches.jobs import JobMaker, OutsideScale, Speeds, label_of, scale_of, speed_is_due
 from worker.runner.game import counts, nps
 from worker.runner.loop import ActiveJob, Interrupts, JobLoop
-from worker.runner.pool import Ended, Event, Job, JobDone, JobFailed, PairVoid, Pool
+from worker.runner.pool import Event, Job, JobEnded, PairVoid, Pool
 from worker.settings import Settings
 from worker.update import Updates
 
@@ -251,24 +251,22 @@ class Worker(JobLoop):
         """Report a job that has ended; one that was stopped is handed back."""
         if isinstance(event, PairVoid):
             log.warning("%s pair %d void: %s", active, event.pairing.number, event.fault)
-        elif isinstance(event, Ended):
+        elif isinstance(event, JobEnded):
             self._idle_since = self._claim_at = time.monotonic()
             self._report(active, event, self._claims.pop(event.key))
 
-    def _report(self, active: ActiveJob, ended: Ended, claim: Claim) -> None:
-        match ended:
-            case JobDone():
-                seconds = time.monotonic() - active.since
-                result = replace(active.result, seconds=seconds)
-                self._client.enqueue(BatchReport(held=HeldClaim.of(claim), result=result))
-                self._note_played(active, claim)
-            case JobFailed(reason=reason):
-                self._last_failure = TuningError(f"{active}: {reason}")
-                log.error("%s: failed, %s", active, reason)
-                self._fail(claim, _failure(active, claim, reason))
-            case _:
-                self._client.enqueue(HeldClaim.of(claim))
-                log.info("%s: handed back", active)
+    def _report(self, active: ActiveJob, ended: JobEnded, claim: Claim) -> None:
+        if ended.was_stopped:
+            self._client.enqueue(HeldClaim.of(claim))
+            log.info("%s: handed back", active)
+        elif ended.failure is not None:
+            self._last_failure = TuningError(f"{active}: {ended.failure}")
+            log.error("%s: failed, %s", active, ended.failure)
+            self._fail(claim, _failure(active, claim, ended.failure))
+        else:
+            result = replace(active.result, seconds=time.monotonic() - active.since)
+            self._client.enqueue(BatchReport(held=HeldClaim.of(claim), result=result))
+            self._note_played(active, claim)
 
     def _note_played(self, active: ActiveJob, claim: Claim) -> None:
         result, speed = active.result, nps(active.result)

@@ -17,7 +17,7 @@ from typing import Literal
 from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, KeptVoid
 from spsa.text import printable
 from worker.runner.game import NOTHING_PLAYED, with_pair, with_void
-from worker.runner.pool import Event, Job, JobFailed, JobStopped, PairPlayed, PairVoid, Pool
+from worker.runner.pool import Event, Job, JobEnded, PairPlayed, PairVoid, Pool
 
 log = logging.getLogger(__name__)
 
@@ -172,10 +172,10 @@ class JobLoop:
             self._pool.stop(key)
 
     def withdraw(self) -> None:
-        """Withdraw all jobs that have not begun; JobStopped follows for each."""
+        """Withdraw all jobs that have not begun; the end of each follows."""
         for active in self._waiting():
             active.slots = active.job.slots
-            self._pool.events.put(JobStopped(active.job.key))
+            self._pool.events.put(JobEnded(active.job.key, was_stopped=True))
         self._pool.withdraw_queued_jobs()
 
     @property
@@ -272,8 +272,8 @@ class JobList(JobLoop):
         if isinstance(event, PairPlayed | PairVoid):
             is_over = self._is_decided(event, self.played)
         else:
-            is_over = isinstance(event, JobFailed)
-            self.failure = getattr(event, "reason", self.failure)
+            is_over = event.failure is not None
+            self.failure = self.failure or event.failure
         if is_over:
             self._jobs = iter(())
             self.stop()

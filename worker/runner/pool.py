@@ -91,23 +91,15 @@ class PairVoid:
 
 
 @dataclass(frozen=True, slots=True)
-class JobDone:
+class JobEnded:
+    """All pairs of a job were played, unless it has a `failure` or was broken off."""
+
     key: str
+    failure: str | None = None
+    was_stopped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class JobFailed:
-    key: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class JobStopped:
-    key: str
-
-
-Event = PairPlayed | PairVoid | JobDone | JobFailed | JobStopped
-Ended = JobDone | JobFailed | JobStopped
+Event = PairPlayed | PairVoid | JobEnded
 
 
 class Slot:
@@ -149,21 +141,21 @@ class Slot:
             if key in self._pool.unwanted:
                 self._stop_signal.set()
 
-    def _play(self, job: Job, engines: EnginePair) -> Ended:
+    def _play(self, job: Job, engines: EnginePair) -> JobEnded:
         try:
             for pairing in job.pairings:
-                if (reason := self._play_until_valid(job, pairing, engines)) is not None:
-                    return JobFailed(job.key, reason)
-            return JobDone(job.key)
+                if (failure := self._play_until_valid(job, pairing, engines)) is not None:
+                    return JobEnded(job.key, failure)
+            return JobEnded(job.key)
         except Stopped:
             engines.close(at_once=True)
-            return JobStopped(job.key)
+            return JobEnded(job.key, was_stopped=True)
         except Exception as error:
             # A defect of this program costs one job and is reported; the other slots play on.
             verbose = log.isEnabledFor(logging.DEBUG)
             log.error("a slot met a defect of this program", exc_info=verbose)
             engines.close(at_once=True)
-            return JobFailed(job.key, f"defect in the worker: {error!r}")
+            return JobEnded(job.key, f"defect in the worker: {error!r}")
 
     def _play_until_valid(self, job: Job, pairing: Pairing, engines: EnginePair) -> str | None:
         """Play one pair until it counts; the reason when it does not."""
@@ -210,7 +202,12 @@ class Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        """Let every slot finish its job, then end its engines and its thread."""
+        self.withdraw_queued_jobs()
+        for _slot in self._slots:
+            self.jobs.put(None)
+        for slot in self._slots:
+            slot.join()
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -231,17 +228,17 @@ class Pool:
         self.jobs.put(job)
 
     def stop(self, key: str) -> None:
-        """Break off a job, or keep it from starting; JobStopped follows unless it has ended."""
+        """Break off a job, or keep it from starting; its end follows unless it has ended."""
         self.unwanted.add(key)
         for slot in self._slots:
             slot.stop(key)
 
     def withdraw_queued_jobs(self) -> None:
-        """Withdraw the jobs that no slot has begun; JobStopped follows for each."""
+        """Withdraw the jobs that no slot has begun; the end of each follows."""
         with suppress(Empty):
             while True:
                 if (job := self.jobs.get_nowait()) is not None:
-                    self.events.put(JobStopped(job.key))
+                    self.events.put(JobEnded(job.key, was_stopped=True))
 
     def next_event(self, seconds: float) -> Event | None:
         """The next event; None when none comes in this time, or when `wake` is called."""
@@ -249,19 +246,10 @@ class Pool:
             event = self.events.get(timeout=max(0.0, seconds))
         except Empty:
             return None
-        if isinstance(event, Ended):
+        if isinstance(event, JobEnded):
             self.unwanted.discard(event.key)
         return event
 
     def wake(self) -> None:
         """End a wait for the next event. Signal handlers may call it."""
         self.events.put(None)
-
-    def close(self) -> None:
-        """Let every slot finish its job, then end its engines and its thread."""
-        self.withdraw_queued_jobs()
-        for _ in self._slots:
-            self.jobs.put(None)
-        for slot in self._slots:
-            slot.join()
-        self._slots.clear()
