@@ -72,6 +72,11 @@ def test_another_seed_or_k_gives_another_perturbation():
     assert len({tuple(s.values()) for s in signs}) == 3
 
 
+@pytest.mark.parametrize("algorithm", algorithms())
+def test_the_same_seed_and_results_give_the_same_theta_to_the_bit(algorithm):
+    assert moved(tuned(algorithm=algorithm)) == moved(tuned(algorithm=algorithm))
+
+
 @unhurried
 @given(seeds, tallies, st.floats(0.001, 1000.0))
 def test_theta_never_leaves_its_bounds_and_is_what_the_log_adds_up_to(seed, results, a):

@@ -133,6 +133,7 @@ class Purging(Story):
         chosen = {} if batch is None else {"batches": ((iteration, batch),)}
         planned = plan(self.store, self.store.run(), None, Selection(**chosen, **selected))
         carry_out(self.store, None, planned, "me", "why")
+        assert bits(planned.theta) == bits(self.store.run().theta)
         left = violations(self.store, self.store.run())
         return f"theta after {planned.after}; the doctor finds: {left or 'nothing'}"
 
