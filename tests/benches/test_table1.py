@@ -5,12 +5,11 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from outcomes import outcome
 
-from benches.papers.blocks import Block, IsotropicQuadratic
+from benches.papers.blocks import IsotropicQuadratic
 from benches.papers.commands.check import far_cells
 from benches.papers.table1 import PARAMETERS, Losses, Row, Table1Cell
-from spsa.algorithms.rule import Outcome
-from spsa.core.params import Vector
 from spsa.planning.simulated_run import SimulatedGames
 
 EXACT = {
@@ -32,17 +31,6 @@ def test_expected_losses_and_limits_are_the_known_ones(row, i):
     assert round(cell.limit, 6) == LIMIT[i]
 
 
-def told(block: Block, j: int, k: int, centre: Vector, c_k: float) -> Outcome:
-    return Outcome(
-        k=k,
-        centre=centre,
-        difference=2 * block.offset[:, j],
-        pentanomial=np.eye(5)[(block.results[:, j] + 2).astype(int)],
-        a_k=1.0,
-        c_k=c_k,
-    )
-
-
 @pytest.mark.parametrize("n", [1, 4])
 @pytest.mark.parametrize("row", PAPERS)
 def test_blocks_move_as_the_rules_do_step_by_step(row, n):
@@ -56,17 +44,13 @@ def test_blocks_move_as_the_rules_do_step_by_step(row, n):
             k += 1
             asked = rule.ask(state, k, rng)
             assert asked.c_k == pytest.approx(np.abs(block.offset[0, j, 0]))
-            outcome = told(block, j, k, rule.theta(state), asked.c_k)
-            gains = Outcome(**{**fields(outcome), "a_k": asked.a_k})
-            state = rule.tell(state, gains)
+            pairs = np.eye(5)[(block.results[:, j] + 2).astype(int)]
+            both = {"centre": rule.theta(state), "difference": 2 * block.offset[:, j]}
+            state = rule.tell(state, outcome(asked, pairs, k=k, **both))
             theta = theta + block.results[:, j, None] * block.gains[:, j]
             np.testing.assert_allclose(rule.theta(state), theta, rtol=1e-10)
         np.testing.assert_allclose(after, theta, rtol=1e-10)
     assert k == 50 and np.abs(theta - cell.problem(3).start).max() > 1e-4
-
-
-def fields(outcome: Outcome) -> dict[str, object]:
-    return {name: getattr(outcome, name) for name in Outcome.__slots__}
 
 
 @pytest.mark.parametrize("start", [0.4, -30.0, 30.0])

@@ -10,9 +10,9 @@ from builders import space_from
 from golden import compare_cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from outcomes import problem
 
 from spsa.algorithms import create
-from spsa.algorithms.rule import Problem
 from spsa.config.formats import exported, read_file, spsa_tables
 from spsa.config.projection import params_file
 from spsa.config.space import load_space
@@ -133,11 +133,7 @@ def test_a_tune_of_openbench_goes_on_with_its_gains(tmp_path):
     tables = spsa_tables(read.r_end, games=400_000, played=100_000, games_per_iteration=16)
     block: dict[str, Any] = tables["spsa"]
     assert block.pop("algorithm") == "fishtest" and block.pop("max_iterations") == 18_750
-    problem = Problem(
-        start=np.zeros(1), lower=np.full(1, -9.0), upper=np.full(1, 9.0), unit=np.zeros(1),
-        iterations=18_750, pairs=8,
-    )  # fmt: skip
-    rule = create("fishtest", block, problem)
+    rule = create("fishtest", block, problem(np.zeros(1), iterations=18_750, pairs=8))
     for k in (1, 100, 18_750):
         ours = rule.ask(rule.start(), k, np.random.default_rng(1))
         iteration = 6_250 + k

@@ -3,15 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
-import builders
 import numpy as np
 import pytest
-from golden import compare
+from builders import parameter, space_from
+from golden import compare_cases
+from outcomes import problem
 
 from spsa.algorithms import create
-from spsa.algorithms.rule import Problem
 from spsa.core.game_settings import TimeControl, TimeKind
-from spsa.core.parameter import Constraint
 from spsa.core.params import Space
 from spsa.core.scoring import Tally, elo
 from spsa.planning.plan import busy_in_flight, free_in_flight, in_flight_warnings, plan
@@ -40,24 +39,10 @@ NARROWEST, WIDEST = 0.6, 1.75
 """c_k of the mixture, in steps."""
 
 
-def problem(n=6, iterations=60, pairs=20):
-    return Problem(
-        start=np.full(n, 3.0),
-        lower=np.zeros(n),
-        upper=np.full(n, 6.0),
-        unit=np.zeros(n),
-        iterations=iterations,
-        pairs=pairs,
-    )
-
-
-def design(**over):
-    usual = RunDesign(algorithm="mixture", settings={}, problem=problem(), in_flight=1)
+def design(iterations=60, pairs=20, n=6, **over):
+    played = problem(np.zeros(n), reach=3.0, iterations=iterations, pairs=pairs)
+    usual = RunDesign(algorithm="mixture", settings={}, problem=played, in_flight=1)
     return replace(usual, **over)
-
-
-def parameter(name="x", **over):
-    return builders.parameter(name, **{"step": 5.0, "line": 7} | over)
 
 
 @pytest.mark.parametrize(
@@ -141,13 +126,13 @@ def test_iterations_are_as_small_as_builds_and_slots_let_them(games, capacity, s
 
 
 def test_smaller_iterations_are_advised_where_they_recover_more():
-    few = design(problem=problem(n=16, iterations=13, pairs=75))
+    few = design(13, 75, n=16)
     shape = Shape(iterations=13, games=150, batch_games=10, in_flight=1, adapts=True)
     asked = inputs(design=few, shape=shape, seconds=60.0, elos_to_gain=(20.0,))
     told = [w for w in plan(asked).warnings if "smaller iterations recover" in w.found]
     assert [w.remedy for w in told] == ["games_per_iteration = 8, max_iterations = 244"]
     enough = replace(shape, iterations=244, games=8)
-    kept = replace(asked, design=design(problem=problem(16, 244, 4)), shape=enough)
+    kept = replace(asked, design=design(244, 4, n=16), shape=enough)
     assert not [w for w in plan(kept).warnings if "smaller iterations" in w.found]
 
 
@@ -159,7 +144,7 @@ def test_the_noise_of_an_iteration_is_what_equal_engines_show():
 
 
 def test_every_engine_has_the_elo_to_gain_and_its_optimum_inside_the_bounds():
-    narrow = replace(problem(), lower=np.full(6, 2.0), upper=np.full(6, 9.0))
+    narrow = replace(design().problem, lower=np.full(6, -1.0), upper=np.full(6, 6.0))
     engine = ASSUMPTIONS.engines(narrow, 500, np.random.default_rng(1))
     assert engine.elo(narrow.start) == pytest.approx(np.full((500, 1), -30))
     assert (engine.optimum >= narrow.lower).all()
@@ -171,7 +156,7 @@ def test_every_engine_has_the_elo_to_gain_and_its_optimum_inside_the_bounds():
 
 def test_more_games_recover_more_and_a_seed_gives_the_same_again():
     few, again = (recovery(design(), ASSUMPTIONS, replicas=100, seed=3) for _ in range(2))
-    many = recovery(design(problem=problem(pairs=200)), ASSUMPTIONS, replicas=100, seed=3)
+    many = recovery(design(pairs=200), ASSUMPTIONS, replicas=100, seed=3)
     better, error = many.better_than(few)
     assert few.parts.tolist() == again.parts.tolist()
     assert 0 < few.mean < many.mean < 1
@@ -181,23 +166,21 @@ def test_more_games_recover_more_and_a_seed_gives_the_same_again():
 
 
 def test_a_coarser_run_has_as_many_games():
-    long = replace(problem(), iterations=200_000, pairs=1)
-    shorter, merged = coarser(design(problem=long, in_flight=1000))
+    long = design(200_000, 1, in_flight=1000)
+    shorter, merged = coarser(long)
     assert (shorter.problem.iterations, shorter.problem.pairs) == (500, 400)
     assert (shorter.in_flight, merged) == (2, 400)
     assert coarser(design())[1] == 1
     for n, iterations in ((64, 500), (133, 263), (400, 500)):
-        many = replace(long, start=np.zeros(n), iterations=200_000 - 200_000 % 263)
-        assert coarser(design(problem=many))[0].problem.iterations == pytest.approx(
-            iterations, abs=3
-        )
+        found, _ = coarser(design(200_000 - 200_000 % 263, 1, n=n))
+        assert found.problem.iterations == pytest.approx(iterations, abs=3)
 
 
 def test_a_long_tune_of_another_tuner_is_simulated_shorter_with_the_same_gains():
-    settings, its = {"A": 3e3, "played": 1e4}, replace(problem(), iterations=20_000, pairs=20)
-    shorter, merged = coarser(design(algorithm="fishtest", settings=settings, problem=its))
+    asked = design(20_000, algorithm="fishtest", settings={"A": 3e3, "played": 1e4})
+    shorter, merged = coarser(asked)
     assert (merged, shorter.problem.iterations, shorter.problem.pairs) == (40, 500, 800)
-    long = create("fishtest", settings, its)
+    long = create("fishtest", asked.settings, asked.problem)
     short = create("fishtest", shorter.settings, shorter.problem)
     for k in (1, 250, 500):
         for gain in ("a_k", "c_k"):
@@ -205,44 +188,22 @@ def test_a_long_tune_of_another_tuner_is_simulated_shorter_with_the_same_gains()
             assert getattr(short.gains, gain)(short.played + k) == pytest.approx(there)
 
 
-LESS, MORE = parameter("less", value=49.0), parameter("more", value=50.0)
-ORDER = (Constraint("less", "more"),)
-SPACES = {
-    "a sensible parameter": Space((parameter(),)),
-    "a step that is too small": Space((parameter(step=1.0),)),
-    "a step that spans the range": Space((parameter(step=40.0),)),
-    "a range that is narrow": Space((parameter(step=1.0, minimum=49.0, maximum=52.0),)),
-    "a step under half a unit": Space((parameter(step=0.3, minimum=45.0, maximum=60.0),)),
-    "a value at its bound": Space((parameter(value=100.0),)),
-    "a perturbation that leaves the bounds": Space((parameter(value=95.0, step=10.0),)),
-    "a constraint that leaves one side": Space((LESS, replace(MORE, active=False)), ORDER),
-    "a constraint between two that are apart": Space((replace(LESS, value=20.0), MORE), ORDER),
-}
-
-
-BOOKS = {
-    "a book whose games are mostly drawn": Openings.of(0.85),
-    "a book in which one side is far ahead": Openings(draw_elo=100.0, ahead=300.0),
-    "a usual book": Openings.of(0.6),
-}
-
-
 def test_what_is_warned_of_parameters_and_books():
-    told = {
-        name: [*space_warnings(space, 1.0), *side_warnings(space, 1.0)]
-        for name, space in SPACES.items()
-    }
-    told |= {name: [*book_warnings(openings)] for name, openings in BOOKS.items()}
-    lines = (
-        line
-        for name, found in told.items()
-        for line in (name, *(f"    line {one.line}: {one}" for one in found))
-    )
-    compare(Path(__file__).with_name("warnings.txt"), "\n".join(lines))
+    def shown(files):
+        if "params" in files:
+            space = space_from(files["params"])
+            told = [*space_warnings(space, 1.0), *side_warnings(space, 1.0)]
+        elif "draw_rate" in files:
+            told = book_warnings(Openings.of(float(files["draw_rate"])))
+        else:
+            told = book_warnings(Openings(**{name: float(text) for name, text in files.items()}))
+        return (f"line {one.line}: {one}" for one in told)
+
+    compare_cases(Path(__file__).with_name("warnings.txt"), shown)
 
 
 def inputs(**over):
-    space = Space(tuple(parameter(f"x{i}", integral=False) for i in range(6)))
+    space = Space(tuple(parameter(f"x{i}", step=5.0, integral=False) for i in range(6)))
     usual = PlanInputs(
         space=space,
         design=design(),
@@ -260,19 +221,19 @@ def warned(asked, name):
 
 
 def test_a_budget_far_too_small_is_said_with_what_would_be_right():
-    small = inputs(design=design(problem=problem(iterations=10, pairs=40)), elos_to_gain=(10.0,))
+    small = inputs(design=design(10, 40), elos_to_gain=(10.0,))
     (warning,) = warned(small, "max_iterations")
     assert warning.found.startswith("4,000 games recover ") and "too few" in warning.found
     said = "400 iterations recover half, or these games are enough for about 3 parameters"
     assert warning.remedy.startswith(said)
-    large = inputs(design=design(problem=problem(iterations=60, pairs=400)), elos_to_gain=(10.0,))
+    large = inputs(design=design(60, 400), elos_to_gain=(10.0,))
     assert not warned(large, "max_iterations")
 
 
 @pytest.mark.slow
 def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one():
-    steep = design(algorithm="spsa", problem=problem(iterations=24, pairs=30))
-    flat = design(problem=problem(iterations=400, pairs=20))
+    steep = design(24, 30, algorithm="spsa")
+    flat = design(400)
     long = replace(SHAPE, iterations=400)
     assert free_in_flight(inputs(design=steep, shape=long, elos_to_gain=(300.0,))) == 1
     asked = inputs(design=flat, shape=long, elos_to_gain=(20.0,), replicas=64)
@@ -306,7 +267,7 @@ def test_unbalanced_openings_save_games_where_most_are_drawn(draw_rate, at_200, 
 
 @pytest.mark.slow
 def test_slots_that_would_idle_are_said():
-    flat = design(problem=problem(iterations=400, pairs=20))
+    flat = design(400)
     longer = replace(SHAPE, iterations=400, games=80)  # 40 s of games hide 30 s of builds
     found = plan(inputs(design=flat, shape=longer))
     names = [warning.name for warning in found.warnings]

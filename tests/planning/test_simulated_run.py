@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from outcomes import problem
 
-from spsa.algorithms.rule import Outcome, Perturbation, Problem
+from spsa.algorithms.rule import Outcome, Perturbation
 from spsa.core.params import Grid, Vector, straddle
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 
@@ -100,12 +101,8 @@ class Noted:
 
 
 def simulated_run(start, engine=None, *, in_flight=1, **over):
-    bounds = np.full(start.shape[-1], 5.0)
-    usual = Problem(
-        start=start, lower=-bounds, upper=bounds, unit=0 * bounds, iterations=1, pairs=1
-    )
     return SimulatedRun(
-        problem=replace(usual, **over),
+        problem=replace(problem(start, reach=5.0, iterations=1, pairs=1), **over),
         engine=engine or Noted(),
         games=SimulatedGames(0.5),
         in_flight=in_flight,
