@@ -191,8 +191,8 @@ def test_a_long_tune_of_another_tuner_is_simulated_shorter_with_the_same_gains()
 def test_what_is_warned_of_parameters_and_books():
     def shown(files):
         if "params" in files:
-            space = space_from(files["params"])
-            told = [*space_warnings(space, 1.0), *side_warnings(space, 1.0)]
+            space, c = space_from(files["params"]), float(files.get("c", 1.0))
+            told = [*space_warnings(space, c), *side_warnings(space, c)]
         elif "draw_rate" in files:
             told = book_warnings(Openings.of(float(files["draw_rate"])))
         else:
