@@ -1,16 +1,15 @@
 """Engines that workers build: which kinds are ordered, used and refused, and what is said."""
 
 import shutil
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+import uuid
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from asking import Store
 from builders import LEASE, build_result, built, new_validation, new_worker, parameter, stage
-from engines.faulty import wait_until
+from masters import FakeSleep
 from shell import Shell
 
 from spsa.builds.builder import BuildOrder, archive_of, ordered
@@ -20,7 +19,6 @@ from spsa.builds.tree import pin
 from spsa.core.json_values import stored
 from spsa.core.params import Space
 from spsa.errors import BuildFailed, TuningError
-from spsa.master import worker_builds
 from spsa.master.delivery import EngineSource
 from spsa.master.match_engines import MatchDelivery, NamedEngine
 from spsa.master.worker_builds import WorkerDelivery
@@ -43,8 +41,7 @@ def source(tmp_path):
 
 
 @pytest.fixture
-def delivery(sqlite_store, source, tmp_path, monkeypatch):
-    monkeypatch.setattr(worker_builds, "_POLL_SECONDS", 0.02)
+def delivery(sqlite_store, source, tmp_path):
     pinned, constants = pin(source, tmp_path / "work", cargo=False), "constants.h"
     texts = {constants: (source / constants).read_text()}
     levels = ("", "x86-64-v2", "x86-64-v3")
@@ -56,7 +53,7 @@ def delivery(sqlite_store, source, tmp_path, monkeypatch):
 
 
 class Builder:
-    """A worker that builds what `benches` says for each kind; without a bench it fails."""
+    """Workers that build what `benches` says for each kind; without a bench they fail."""
 
     def __init__(self, store, benches):
         self.store, self.benches, self.orders = store, benches, dict[str, BuildOrder]()
@@ -68,43 +65,30 @@ class Builder:
             for kind, slots in ((ARM, 1), (V3, 8))
         ]
 
-    def carry_out(self, ended):
-        number = 0
-        while not ended.wait(0.02):
-            for worker in self.workers:
-                number += 1
-                build = self.store.claim_build(f"c{number}", worker, LEASE)
-                if build is None:
-                    continue
-                order = stored(BuildOrder, build.recipe, "recipe")
-                name = " ".join(order.kind)
-                self.orders[name] = order
-                label = self.labels.get(order.source_sha256, "")
-                bench = self.benches.get(name + label, self.benches[name])
-                if bench is None:
-                    self.store.fail_build(build, "no compiler")
-                else:
-                    plus, minus = (f"{side} {name}{label}".encode() for side in "+-")
-                    words = (*order.kind, "x86-64-v2") if "x86" in name else order.kind
-                    sides = {"plus": built(plus, bench), "minus": built(minus, bench)}
-                    result = build_result(build, target=name, requires=tuple(words), **sides)
-                    self.store.publish_build(result, plus, minus)
+    def __call__(self):
+        for worker in self.workers:
+            build = self.store.claim_build(uuid.uuid4().hex, worker, LEASE)
+            if build is None:
+                continue
+            order = stored(BuildOrder, build.recipe, "recipe")
+            name = " ".join(order.kind)
+            self.orders[name] = order
+            label = self.labels.get(order.source_sha256, "")
+            bench = self.benches.get(name + label, self.benches[name])
+            if bench is None:
+                self.store.fail_build(build, "no compiler")
+            else:
+                plus, minus = (f"{side} {name}{label}".encode() for side in "+-")
+                words = (*order.kind, "x86-64-v2") if "x86" in name else order.kind
+                sides = {"plus": built(plus, bench), "minus": built(minus, bench)}
+                result = build_result(build, target=name, requires=tuple(words), **sides)
+                self.store.publish_build(result, plus, minus)
 
 
-@contextmanager
-def at_work(builder):
-    ended = threading.Event()
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(builder.carry_out, ended)
-        try:
-            yield
-        finally:
-            ended.set()
-
-
-def prepared(delivery, builder, margin=55.0):
-    with at_work(builder):
-        return delivery.prepare({"margin": margin}, {"margin": 45.0})
+def prepared(delivery, meanwhile, margin=55.0):
+    """What it has built when this was called whenever it waits."""
+    delivery._stopping = FakeSleep(meanwhile)
+    return delivery.prepare({"margin": margin}, {"margin": 45.0})
 
 
 def test_each_kind_has_its_engines(delivery, sqlite_store, source, tmp_path):
@@ -142,12 +126,11 @@ def test_a_match_of_two_sources_has_a_side_of_each(delivery, sqlite_store, sourc
     match = MatchDelivery(
         plus=new, minus=NamedEngine(name="old", sha256=old.source.pinned.sha256, delivery=old)
     )
-    with at_work(builder):
-        sides = match.prepare({}, {})
+    old._stopping = new._stopping = FakeSleep(builder)
+    sides = match.prepare({}, {})
     assert (sides.requires, sides.variants) == (("linux", "x86-64-v2", "x86-64-v3"), {})
     builder.benches = KINDS
-    with at_work(builder):
-        sides = match.prepare({}, {})
+    sides = match.prepare({}, {})
     found = [(sides.plus.engine, sides.minus.engine), *sides.variants.values()]
     assert [(plus.content, minus.content) for plus, minus in found] == [
         (b"+ linux aarch64, new", b"- linux aarch64, old"),
@@ -197,15 +180,14 @@ def test_a_build_fails_where_no_kind_can_be_built(delivery, sqlite_store, caplog
 def test_a_build_that_ends_its_workers_fails(delivery, sqlite_store):
     (worker, _) = Builder(sqlite_store, KINDS).workers
     sqlite_store.set_aside("linux", "crashes", "me")
-    with closing(Shell(sqlite_store.where)) as shell, ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(delivery.prepare, {"margin": 55.0}, {"margin": 45.0})
-        try:
-            wait_until(lambda: sqlite_store.claim_build("a", worker, LEASE))
+
+    def leaves():
+        assert sqlite_store.claim_build("a", worker, LEASE)
+        with closing(Shell(sqlite_store.where)) as shell:
             shell("UPDATE spsa_build SET attempt = 5, lease_expires_at = created_at")
-            with pytest.raises(BuildFailed, match="linux aarch64: all workers: left 5 times while"):
-                waiting.result(20)
-        finally:
-            delivery.cancel()
+
+    with pytest.raises(BuildFailed, match="linux aarch64: all workers: left 5 times while"):
+        prepared(delivery, leaves)
 
 
 @pytest.mark.parametrize("kept", [None, b"damaged"])
@@ -220,20 +202,21 @@ def test_an_engine_that_the_database_has_lost_is_not_used(
 
 def test_a_master_that_waits_says_for_what_and_can_be_stopped(delivery, sqlite_store, caplog):
     sqlite_store.register_worker(new_worker("plays", provides=ARM))
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(delivery.prepare, {"margin": 55.0}, {"margin": 45.0})
-        try:
-            wait_until(lambda: len(caplog.messages) == 2)
-            assert not delivery.has_builder
+    had_builder = list[bool]()
+
+    def meanwhile():
+        had_builder.append(delivery.has_builder)
+        if len(had_builder) == 1:
             Builder(sqlite_store, KINDS)
-            wait_until(lambda: delivery.has_builder)
+        elif delivery.has_builder:
             for machine in ("aarch64", "linux"):
                 sqlite_store.set_aside(machine, "crashes", "me")
-            wait_until(lambda: not delivery.has_builder)
-        finally:
+        else:
             delivery.cancel()
-        with pytest.raises(BuildCancelled):
-            waiting.result(60)
+
+    with pytest.raises(BuildCancelled):
+        prepared(delivery, meanwhile)
+    assert had_builder == [False, True, False]
     assert caplog.messages == [
         "no worker builds for linux aarch64: start one with `compete --spsa --build`",
         "waiting for a worker that builds: `compete --spsa --build`",
