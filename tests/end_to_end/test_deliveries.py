@@ -6,19 +6,17 @@ import re
 import shutil
 import struct
 import subprocess
-from pathlib import Path
 
 import chess.pgn
 import pytest
 from asking import Store
 from builders import space_from
-from console import Running, call, compete, worker
+from console import ROOT, Running, call, compete, worker
 from served import serve
-from tuner import uci_tuner
+from tuner import ENGINE, uci_tuner
 
 from spsa.builds.sources.rewriting import render
 
-ROOT = Path(__file__).parents[2]
 WRITES = "import sys; open('EvalFile', 'w').write(sys.stdin.read())"
 
 pytestmark = pytest.mark.slow
@@ -86,21 +84,14 @@ def test_a_program_that_fails_ends_the_start_with_its_own_words(tmp_path, sqlite
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 def test_the_bundled_engine_plays_with_tables_of_the_program_in_the_docs(tmp_path, sqlite_url):
-    target = tmp_path / "target"
-    subprocess.run(
-        ["cargo", "build", "--release", "--offline", "--quiet", "--features", "options"],
-        cwd=ROOT / "engine",
-        env=os.environ | {"CARGO_TARGET_DIR": str(target)},
-        check=True,
-    )
+    engine = built(tmp_path / "engine", "--features", "options")
 
     def bench(*options):
         given = "".join(f"setoption name {one}\n" for one in options) + "bench 7\nquit\n"
-        engine = [target / "release" / "diapason"]
-        done = subprocess.run(engine, input=given, capture_output=True, text=True)
+        done = subprocess.run([engine], input=given, capture_output=True, text=True)
         return done.stdout.split("\n")[-2].split()[0] if done.returncode == 0 else done.stdout
 
-    text = (ROOT / "engine/src/piece_square_tables.rs").read_text()
+    text = (ENGINE / "src/piece_square_tables.rs").read_text()
     own, flat, short = (tmp_path / name for name in ("own", "flat", "short"))
     own.write_bytes(tables(text))
     flat.write_bytes(bytes(768))
@@ -111,7 +102,7 @@ def test_the_bundled_engine_plays_with_tables_of_the_program_in_the_docs(tmp_pat
     (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/engines.md").read_text(), re.S)
     tuner = by_files(tmp_path / "run", sqlite_url, program)
     tuner.params = "[knight_centre]\nvalue = 14\nmin = -10\nmax = 40\nstep = 4\n"
-    tuner.configure('engine = "optional"', f'engine = "{target / "release" / "diapason"}"')
+    tuner.configure('engine = "optional"', f'engine = "{engine}"')
     tuner.tune()
     tuner.ask("doctor")
     with Store(tuner.url) as store:
@@ -132,7 +123,6 @@ def tables(source):
     return found
 
 
-ENGINE = Path(__file__).parents[2] / "engine"
 CONSTANTS = "src/engine_constants.rs"
 # far from the constants, so that games differ from those of the usual engine
 PLUS = {
@@ -177,7 +167,6 @@ def games(first, second, pgn, *options):
         return [" ".join(move.uci() for move in game.mainline_moves()) for game in read]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 def test_both_deliveries_play_the_same_games(tmp_path):
     by_options = built(tmp_path / "uci", "--features", "options")

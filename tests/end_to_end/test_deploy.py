@@ -45,6 +45,12 @@ def settings(unit):
     return found
 
 
+def known(words, command):
+    """Whether a command has the options among these words."""
+    names = {name for option in command.params for name in option.opts}
+    return {word for word in words if word.startswith("--")} <= names
+
+
 def verify(unit, folder, text):
     """As systemd reads it, on a machine that has the programs it starts."""
     there = folder / unit.name.replace("@", "@demo")
@@ -69,8 +75,7 @@ def test_a_unit_starts_a_program_with_its_options_and_not_again_where_that_canno
     name = Path(program).name
     assert name in SCRIPTS
     started = compete if name == "compete" else cli.get_command(CONTEXT, words[0])
-    known = {name for option in started.params for name in option.opts}
-    assert {word for word in words if word.startswith("--")} <= known
+    assert known(words, started)
     (codes,) = settings(unit)["RestartPreventExitStatus"]
     hopeless = {InvalidInput.exit_code, NothingToDo.exit_code, SchemaMismatch.exit_code}
     if "spsa-master" in unit.name:
@@ -124,12 +129,9 @@ def test_a_rented_machine_starts_a_unit_that_systemd_understands(tmp_path):
     (secrets,) = settings(unit)["EnvironmentFile"]
     assert CLOUD_FILES[secrets]["permissions"] == "0600"
     (words,) = settings(unit)["ExecStart"]
-    known = {name for option in compete.params for name in option.opts}
-    assert {word for word in words.split() if word.startswith("--")} <= known
-    folder = tmp_path / "checked"
-    folder.mkdir()
+    assert known(words.split(), compete)
     if shutil.which("systemd-analyze"):
-        checked = verify(unit, folder, unit.read_text().replace("User=spsa", "User=root"))
+        checked = verify(unit, tmp_path, unit.read_text().replace("User=spsa", "User=root"))
         assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
 
 
@@ -223,9 +225,7 @@ def started_by(unit, machine, environment):
 def test_a_rented_machine_plays_and_powers_itself_off(sqlite_url, tmp_path):
     """What cloud-init starts there, in a name space whose Python has no packages."""
     write_project(tmp_path)
-    cloud = yaml.safe_load((ROOT / "deploy" / "cloud-init" / "user-data.yaml").read_text())
-    (unit,) = (file["content"] for file in cloud["write_files"] if "[Unit]" in file["content"])
-    unit = unit.replace("--spsa", "--spsa -c 1 --idle-timeout 3")
+    unit = CLOUD_FILES[CLOUD_UNIT]["content"].replace("--spsa", "--spsa -c 1 --idle-timeout 3")
     machine, database = tmp_path / "machine", ("--database-url", sqlite_url)
     _, address = serve(tmp_path, *database)
     line = call(master("workers", "invite", "rented-1", *database), tmp_path).stdout

@@ -219,19 +219,16 @@ def test_a_planted_sick_machine_is_found_set_aside_and_purged(tmp_path, database
     tuner.ask("doctor")
 
 
-@pytest.fixture
-def tuner(tmp_path, database_url):
-    return uci_tuner(tmp_path, database_url, iterations=ENDLESS)
-
-
 @pytest.mark.slow
 @pytest.mark.long_on("sqlite")
-def test_a_machine_is_purged_from_a_run_that_goes_on(tuner, sql):
+def test_a_machine_is_purged_from_a_run_that_goes_on(tmp_path, database_url, sql):
+    tuner = uci_tuner(tmp_path, database_url, iterations=ENDLESS)
     master = tuner.master()
     tuner.wait_for_run()
     workers = [tuner.worker(), tuner.worker()]
     tuner.until(lambda store: store.run(None).applied >= 3)
-    bad = most_busy(tuner)
+    playing = tuner.ask_json("status")["workers"]
+    bad = str(max(playing, key=lambda worker: worker["games"])["name"])  # that has played the most
     said = tuner.ask("purge", "--worker", bad, "--yes").stdout
     removed = re.search(r"purge 1: (\d+) games", said)
     assert removed is not None
@@ -257,9 +254,3 @@ def test_a_machine_is_purged_from_a_run_that_goes_on(tuner, sql):
         assert {p["name"]: p["value"] for p in theta} == dict(run.theta)
         removed_games = sum(purge.games for purge in store.purges(run.id))
     assert tuner.ask_json("status")["purged_games"] == removed_games >= int(removed[1]) + 4
-
-
-def most_busy(tuner):
-    """The worker that has played the most."""
-    workers = tuner.ask_json("status")["workers"]
-    return str(max(workers, key=lambda worker: worker["games"])["name"])
