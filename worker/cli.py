@@ -103,7 +103,7 @@ def _play(engines: tuple[Path, ...], settings: Settings, limits: EngineLimits) -
         except ModuleNotFoundError:  # a zipapp
             raise click.UsageError(NO_DATABASE) from None
         return replay(settings, limits)
-    from worker.match.command import run_match
+    from worker.match import run_match
 
     first, second = engines
     return run_match(first, second, settings, limits)

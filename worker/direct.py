@@ -6,7 +6,7 @@ This module alone imports `spsa.db`: a remote worker has no SQLAlchemy.
 import logging
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -25,21 +25,25 @@ log = logging.getLogger(__name__)
 _SECRET = "machine-secret"
 
 
-def database_url(flag: str | None, environment: Mapping[str, str], file: Path | None = None) -> str:
-    """The URL to open. A relative SQLite path in config.toml starts at the folder of that file.
+def private_url(flag: str | None, file: Path | None) -> str:
+    """The URL to open, which leaves the environment: no engine inherits it.
 
-    `flag` and `file` are --database-url and --database-url-file. InvalidInput when none of these
-    names a database.
+    `flag` and `file` are --database-url and --database-url-file. A relative SQLite path in
+    config.toml starts at the folder of that file. InvalidInput when none of these names a database.
     """
-    if flag or file is not None:
-        return flag or url_in(Path(file or ""))
-    if found := environment.get("DATABASE_URL"):
+    found, named = os.environ.pop("DATABASE_URL", None), file or os.environ.get("DATABASE_URL_FILE")
+    if flag and file:
+        raise click.UsageError("give --database-url or --database-url-file, not both")
+    if flag:
+        if has_password(flag):
+            echo(f"warning: {TYPED_PASSWORD}", err=True)
+        return flag
+    if found and file is None:
         return found
-    if found := environment.get("DATABASE_URL_FILE"):
-        return url_in(Path(found))
-    named = environment.get("SPSA_CONFIG")
-    config = Path(named or "config.toml")
-    if named is None and not config.exists():
+    if named:
+        return url_in(Path(named))
+    config = Path(os.environ.get("SPSA_CONFIG") or "config.toml")
+    if "SPSA_CONFIG" not in os.environ and not config.exists():
         raise _fault("DATABASE_URL", "it is not set and there is no config.toml here")
     return configured_url(config.resolve().parent, _configured(config))
 
@@ -67,17 +71,6 @@ def _fault(file: str, found: str) -> InvalidInput:
         "server with --server"
     )
     return InvalidInput.of(file, "database.url", found, remedy)
-
-
-def private_url(flag: str | None, file: Path | None) -> str:
-    """The URL of `database_url`, which leaves the environment: no engine inherits it."""
-    if flag and file:
-        raise click.UsageError("give --database-url or --database-url-file, not both")
-    url = database_url(flag, os.environ, file)
-    if flag and has_password(url):
-        echo(f"warning: {TYPED_PASSWORD}", err=True)
-    os.environ.pop("DATABASE_URL", None)
-    return url
 
 
 def opened(url: str, is_stopping: Callable[[], bool]) -> Store:

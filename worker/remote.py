@@ -55,9 +55,13 @@ class ServerVersion:
     protocol: int
     sha256: str
 
+    def __str__(self) -> str:
+        file = f"worker.pyz {self.sha256[:12]}"
+        return printable(f"version {self.version} (protocol {self.protocol}, {file})", 200)
+
 
 class RemoteStore:
-    """The server at the URL `where`, a `WorkerStore`.
+    """The server at the URL `where`, a `WorkerStore` for the machine with this token.
 
     TLS certificates are compared with the system's authorities, or those of SSL_CERT_FILE. A
     redirect is not followed, because it would send the token elsewhere. `meanwhile` is called
@@ -69,7 +73,7 @@ class RemoteStore:
     """
 
     def __init__(self, url: str, token: str) -> None:
-        self.where = url
+        self.where, self.token = url, token
         self.meanwhile: Callable[[], None] = lambda: None
         self._public = {"User-Agent": f"spsa-worker/{__version__}"}
         secret = {"Authorization": f"Bearer {token}", "X-Spsa-Protocol": str(PROTOCOL)}

@@ -21,9 +21,9 @@ from spsa.text import printable
 from spsa.uci.spawning import EngineLimits
 from worker.batches.service import job_maker
 from worker.direct import opened, private_url
-from worker.match.report import pgn_writer
+from worker.match import pgn_writer
 from worker.runner.game import Pair
-from worker.runner.loop import INTERRUPTED, JobList, interrupts
+from worker.runner.loop import INTERRUPTED, Interrupts, JobList
 from worker.runner.pool import Job, PairPlayed, PairVoid, Pool
 from worker.settings import Settings
 
@@ -53,13 +53,13 @@ def replay(settings: Settings, limits: EngineLimits) -> int:
     """
     url = private_url(settings.database_url, settings.database_url_file)
     run, iteration, batch, pair = place_of(settings.replay or "")
-    with interrupts() as received, closing(opened(url, lambda: received.count > 0)) as store:
+    with Interrupts() as received, closing(opened(url, lambda: received.count > 0)) as store:
         claim, reported, scale = store.played_batch(store.run(run).id, iteration, batch)
         job = _part(job_maker(settings, store).job(claim), pair).scaled(scale)
         echo(f"{claim.run_name} iteration {iteration}, batch {batch}:")
         with (
             pgn_writer(settings.pgn, "plus", "minus", job.settings.time_control) as write,
-            Pool(1, limits) as pool,
+            Pool(job.slots, limits) as pool,
         ):
             loop = JobList(iter([job]), pool, received, partial(_told, claim.first_pair, write))
             loop.play()

@@ -12,10 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from math import inf
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn
 
 import worker
@@ -35,19 +33,16 @@ TRIAL_SECONDS = 60.0
 
 
 class Restart(Exception):
-    """The worker has another file now, and has to start it in its own place, with `environment`."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self.environment = environment
-        super().__init__()
+    """The worker has another file now, and has to start it in its own place, with this token."""
 
     def carry_out(self) -> NoReturn:
         """Become the new version."""
         sys.stderr.flush()
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], self.environment)
+        environment = {**os.environ, "SPSA_TOKEN": self.args[0]}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 
 
-def running_zipapp() -> Path | None:
+def _running_zipapp() -> Path | None:
     """The file of this process; None where the worker was installed."""
     archive = getattr(getattr(worker.__spec__, "loader", None), "archive", None)
     return None if archive is None else Path(archive).resolve()
@@ -57,20 +52,13 @@ class Updates:
     """Compares a remote worker with what its server needs, and replaces it; never a direct worker.
 
     `due_at` is when to check, of the monotonic clock. With `is_wanted` the worker is to `install`
-    another version, and with `is_needed` this one cannot speak with the server. `environment` is
-    for the new version, `zipapp` the file that this one runs from.
+    another version, and with `is_needed` this one cannot speak with the server.
     """
 
-    def __init__(
-        self,
-        store: "RemoteStore | None" = None,
-        zipapp: Path | None = None,
-        environment: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, store: "RemoteStore | None" = None) -> None:
         self.store = store
-        self._zipapp = zipapp
+        self._zipapp = zipapp = _running_zipapp()
         self._sha256 = hashlib.sha256(zipapp.read_bytes()).hexdigest() if zipapp else ""
-        self._environment = environment
         self._failed: set[str] = set()
         self._server: ServerVersion | None = None
         self.is_wanted = self.is_needed = False
@@ -93,15 +81,15 @@ class Updates:
         if self._zipapp is None:
             if self.is_needed:
                 raise OutdatedWorker(
-                    f"{where} is of {_named(server)}, this worker of version {__version__} "
+                    f"{where} is of {server}, this worker of version {__version__} "
                     f"(protocol {PROTOCOL}): install version {server.version} here, or play with "
                     f"the server's own {where}/worker.pyz"
                 )
         elif server.sha256 in self._failed:
             if self.is_needed:
-                raise TuningError(f"the update to {_named(server)} has failed")
+                raise TuningError(f"the update to {server} has failed")
         elif server.sha256 != self._sha256:
-            log.info("%s has %s: updating after the batches of now", where, _named(server))
+            log.info("%s has %s: updating after the batches of now", where, server)
             self.is_wanted = True
 
     def install(self) -> None:
@@ -125,13 +113,13 @@ class Updates:
         except (TuningError, OSError, subprocess.SubprocessError) as error:
             self._failed.add(wanted)
             self.is_wanted = False
-            why = f"this worker cannot be updated to {_named(self._server)}: {error}"
+            why = f"this worker cannot be updated to {self._server}: {error}"
             if self.is_needed:
                 raise TuningError(f"{why}; this version cannot speak with the server") from None
             log.warning("%s; this version goes on", why)
             return
-        log.info("updated to %s, starting it", _named(self._server))
-        raise Restart(self._environment)
+        log.info("updated to %s, starting it", self._server)
+        raise Restart(self.store.token)
 
 
 def _try(data: bytes) -> None:
@@ -146,10 +134,3 @@ def _try(data: bytes) -> None:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it wrote nothing"]
         code, last = done.returncode, printable(lines[-1], 500)
         raise TuningError(f"the new version ended with exit code {code}: {last}")
-
-
-def _named(server: "ServerVersion") -> str:
-    return printable(
-        f"version {server.version} (protocol {server.protocol}, worker.pyz {server.sha256[:12]})",
-        200,
-    )

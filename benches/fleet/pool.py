@@ -13,8 +13,7 @@ import chess
 
 from benches.fleet.scene import Scene, Span
 from spsa.protocol import Claim
-from spsa.uci.engine import EngineSpec
-from spsa.uci.spawning import EngineLimits
+from spsa.uci.spawning import EngineLimits, EngineSpec
 from worker.batches.jobs import JobMaker
 from worker.runner.game import Game, Pair
 from worker.runner.pool import Event, Job, JobEnded, PairPlayed

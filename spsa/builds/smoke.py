@@ -14,9 +14,9 @@ from spsa.core.game_settings import MAX_NODES, TimeControl, TimeKind, counted
 from spsa.core.uci_options import Declarations
 from spsa.errors import EngineFault, SmokeTestFailed
 from spsa.uci import system
-from spsa.uci.engine import EngineSpec, Limit, SearchReply, UciEngine
+from spsa.uci.engine import Limit, SearchReply, UciEngine
 from spsa.uci.process import EngineProcess, Overdue, StopSignal
-from spsa.uci.spawning import EngineLimits, working_folders
+from spsa.uci.spawning import EngineLimits, EngineSpec, working_folders
 
 NAME_AN_ENGINE = "name a program that speaks UCI, with the arguments it needs"
 
@@ -253,7 +253,7 @@ def _bench(binary: Path, arguments: Sequence[str]) -> tuple[int | None, str]:
     """The node count if there is one, and the last lines that the engine wrote."""
     output, deadline = bytearray(), time.monotonic() + _BENCH_SECONDS
     with _surroundings() as (stop_signal, limits):
-        process = EngineProcess(str(binary), stop_signal, limits, [*arguments, "bench"])
+        process = EngineProcess([str(binary), *arguments, "bench"], stop_signal, limits)
         try:
             with suppress(EngineFault):  # it has ended
                 process.write(b"quit\n")

@@ -6,9 +6,8 @@ wait has a deadline, every line a maximum length, and every number a range.
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from spsa.core.game_settings import (
@@ -20,10 +19,10 @@ from spsa.core.game_settings import (
     clamped,
     counted,
 )
-from spsa.core.uci_options import Declarations, whole_option
+from spsa.core.uci_options import Declarations
 from spsa.errors import EngineFault
 from spsa.uci.process import EngineProcess, Overdue, StopSignal
-from spsa.uci.spawning import EngineLimits
+from spsa.uci.spawning import EngineLimits, EngineSpec
 
 LINE_CAP = 65_536
 
@@ -37,21 +36,6 @@ _NODES = re.compile(rb" nodes (\d+)(?=\s|$)")
 _DEPTH = re.compile(rb" depth (\d+)(?=\s|$)")
 
 Hear = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineSpec:
-    """An executable file, its arguments, and the options that it gets before its games."""
-
-    name: str
-    path: str
-    options: Mapping[str, str]
-    arguments: tuple[str, ...] = ()
-
-    @property
-    def threads(self) -> int:
-        """How many cores it uses: its option `Threads`, 1 where that is not set."""
-        return max(1, whole_option(self.options, "Threads"))
 
 
 class Limit(NamedTuple):
@@ -102,19 +86,14 @@ class UciEngine:
     def __init__(self, spec: EngineSpec, stop_signal: StopSignal, limits: EngineLimits) -> None:
         """Start the program and send `uci`; `complete_handshake` has to follow."""
         self.name = spec.name
-        self.path = spec.path
-        self._arguments = spec.arguments
         self.options: dict[str, str] = {}
         self.limits = limits.of_threads(spec.threads)
+        self._program = spec.program
         self._output = bytearray(b"\n")  # not yet parsed; begins with the end of a line
         self.declared = Declarations()
-        self._process = EngineProcess(spec.path, stop_signal, self.limits, spec.arguments)
+        self._process = EngineProcess(spec.program, stop_signal, self.limits)
         with suppress(EngineFault):  # it has ended; the handshake says so
             self._process.write(b"uci\n")
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     @property
     def last_lines(self) -> str:
@@ -143,8 +122,7 @@ class UciEngine:
 
     def serves(self, spec: EngineSpec) -> bool:
         """Whether this process can play as `spec`: no option would keep an older value."""
-        same = (self.path, self._arguments) == (spec.path, spec.arguments)
-        return same and self.options.keys() <= spec.options.keys()
+        return self._program == spec.program and self.options.keys() <= spec.options.keys()
 
     def prepare(self) -> None:
         """Announce a new game. `await_ready` waits, so that two engines can get ready at once."""

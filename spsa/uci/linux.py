@@ -20,7 +20,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -68,7 +68,7 @@ class Isolation:
     wrapper: tuple[str, ...]
     kinds: tuple[str, ...]
 
-    def command(self, words: list[str]) -> list[str]:
+    def command(self, words: Sequence[str]) -> list[str]:
         """What starts this program; OSError where it is none, or is open for writing."""
         # The wrapper would say so on stderr alone.
         if not os.access(words[0], os.X_OK):
@@ -236,10 +236,10 @@ def _reap(source: int, worker: str, pid: int, folders: Folders | None) -> None:
         _detach(source)
         while not select.select([source], [], [], _FOLDER_SECONDS if folders else None)[0]:
             if folders and (ids := folders.overfull()):
-                _kill_all(*(f"{engine_id}\0" for engine_id in ids))
+                kill_all_of(*ids)
         if not os.read(source, 1):
             _await_end(pid)
-        _kill_all(f"{worker}.")
+        kill_all_of(f"{worker}.")
         if folders is not None:
             rmtree(folders.root, ignore_errors=True)
     os._exit(0)
@@ -265,13 +265,12 @@ def _detach(source: int) -> None:
     os.closerange(source + 1, os.sysconf("SC_OPEN_MAX"))
 
 
-def kill_all_of(engine_id: str) -> None:
-    """Kill the engine with this id and all that it has started, as far as that kept the id."""
-    _kill_all(f"{engine_id}\0")
+def kill_all_of(*ids: str) -> None:
+    """Kill the engines whose ids begin so and all that they have started, as far as that kept them.
 
-
-def _kill_all(*ids: str) -> None:
-    """Kill the processes whose ids begin so, until there are none: they may start others."""
+    It goes on until there are none, because they may start others. All engines' ids are of one
+    length, so a whole one is no other's beginning.
+    """
     wanted = [f"\0{ENGINE_ID}={engine_id}".encode() for engine_id in ids]
     deadline = time.monotonic() + _KILL_SECONDS
     while found := [pid for pid in Path("/proc").glob("[0-9]*") if _has_one(pid, wanted)]:

@@ -72,11 +72,7 @@ class EngineProcess:
     """
 
     def __init__(
-        self,
-        path: str,
-        stop_signal: StopSignal,
-        limits: EngineLimits,
-        arguments: Sequence[str] = (),
+        self, program: Sequence[str], stop_signal: StopSignal, limits: EngineLimits
     ) -> None:
         self._limits = limits
         self._id = f"{limits.worker_id}.{token_hex(4)}"
@@ -84,9 +80,7 @@ class EngineProcess:
         with ExitStack() as stack:
             if self._folder is not None:
                 stack.callback(rmtree, self._folder, ignore_errors=True)
-            self._process = stack.enter_context(
-                spawn(path, limits, arguments, self._id, self._folder)
-            )
+            self._process = stack.enter_context(spawn(program, limits, self._id, self._folder))
             stack.callback(self._kill)
             self._end_all = stack.pop_all()
         streams = (self._process.stdin, self._process.stdout, self._process.stderr)
@@ -99,10 +93,6 @@ class EngineProcess:
         self._output_alone = [(self._out, select.POLLIN)]
         self._last: tuple[bytes, bytes] = (b"", b"")
         self._last_errors = b""
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def write(self, data: bytes) -> None:
         """Write `data`; an engine that leaves 64 KiB of commands unread hangs."""

@@ -17,6 +17,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Self
 
+from spsa.core.uci_options import whole_option
 from spsa.errors import EngineFault
 from spsa.uci import system
 
@@ -78,6 +79,26 @@ def working_folders(most_bytes: int = MAX_BYTES) -> Iterator[WorkingFolders]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSpec:
+    """An executable file, its arguments, and the options that it gets before its games."""
+
+    name: str
+    path: str
+    options: Mapping[str, str]
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """The words that start it."""
+        return self.path, *self.arguments
+
+    @property
+    def threads(self) -> int:
+        """How many cores it uses: its option `Threads`, 1 where that is not set."""
+        return max(1, whole_option(self.options, "Threads"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineLimits:
     """The limits of one engine: bytes of memory and of each file it writes, and seconds.
 
@@ -119,11 +140,7 @@ class EngineLimits:
 
 
 def spawn(
-    path: str,
-    limits: EngineLimits,
-    arguments: Sequence[str] = (),
-    engine_id: str = "",
-    folder: Path | None = None,
+    program: Sequence[str], limits: EngineLimits, engine_id: str = "", folder: Path | None = None
 ) -> "subprocess.Popen[bytes]":
     """The running program, with pipes for stdin, stdout and stderr.
 
@@ -132,13 +149,13 @@ def spawn(
     EngineFault("cannot start") where it is missing, no program, or still being written.
     """
     added = {system.ENGINE_ID: engine_id} | ({"TMPDIR": str(folder)} if folder else {})
+    inherited = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     prepare = _preparation(limits)
     grouped = system.has_autogroups()
-    pipe = subprocess.PIPE
-    words = [path, *arguments]
+    pipe, path = subprocess.PIPE, program[0]
     for _ in range(_BUSY_TRIES):
         try:
-            command = limits.isolation.command(words) if limits.isolation else words
+            command = limits.isolation.command(program) if limits.isolation else program
             return subprocess.Popen(
                 command,
                 stdin=pipe,
@@ -146,7 +163,7 @@ def spawn(
                 stderr=pipe,
                 bufsize=0,
                 cwd=folder,
-                env=clean_environment(os.environ) | added,
+                env=inherited | added,
                 preexec_fn=prepare,
                 process_group=0 if grouped else None,
                 start_new_session=not grouped,
@@ -181,7 +198,3 @@ def _preparation(limits: EngineLimits) -> Callable[[], None]:
 def _lowered(what: int, limit: int) -> int:
     ceiling = resource.getrlimit(what)[1]
     return limit if ceiling == resource.RLIM_INFINITY else min(limit, ceiling)
-
-
-def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: environment[name] for name in _PASSED_ON if name in environment}

@@ -10,7 +10,7 @@ from benches.fleet import staleness
 from benches.fleet.pool import SleepingPool
 from benches.fleet.scene import Scene
 from spsa.core.game_settings import GameSettings, TimeControl
-from spsa.uci.engine import EngineSpec
+from spsa.uci.spawning import EngineSpec
 from worker.runner.game import Pairing
 from worker.runner.pool import Job, JobEnded, PairPlayed
 

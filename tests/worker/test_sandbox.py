@@ -126,7 +126,7 @@ def test_what_cannot_be_isolated_is_not_started(folder):
     path = program(folder, f"open({str(folder / 'ran')!r}, 'w')")
     for wrapper in ("/bin/false", "/none"):
         try:
-            spawn(path, EngineLimits(isolation=Isolation((wrapper,), ("net",)))).communicate()
+            spawn([path], EngineLimits(isolation=Isolation((wrapper,), ("net",)))).communicate()
         except EngineFault as fault:
             assert fault.reason == "cannot start" and wrapper == "/none"
     assert not (folder / "ran").exists()
@@ -200,7 +200,7 @@ with orphan_reaper() as worker_id:
     hide_memory()
     limits = EngineLimits(isolation=isolation(), worker_id=worker_id)
     print(limits, flush=True)
-    engine = EngineProcess({path!r}, StopSignal(), limits)
+    engine = EngineProcess([{path!r}], StopSignal(), limits)
     output = bytearray()
     while not output.endswith(b"\\n"):
         engine.read(output, time.monotonic() + 60)
@@ -296,7 +296,7 @@ with orphan_reaper() as worker_id:
     limits = EngineLimits(isolation=isolation())
     print(limits, flush=True)
     for number in range(10**9):
-        sleep = spawn("/bin/sleep", limits, [sys.argv[1]], f"{worker_id}.{number}")
+        sleep = spawn(["/bin/sleep", sys.argv[1]], limits, f"{worker_id}.{number}")
         if number % 4 == 3:
             sleep.kill()
 """
@@ -373,9 +373,11 @@ def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(tmp_path, stop_
     second = with_a_stray(tmp_path, stop_signal)
     faulty.wait_until(lambda: len(strays()) == 2)
     (other,) = set(strays()) - {one}
-    assert os.getsid(one) not in (os.getsid(0), os.getsid(first.pid))
+    assert os.getsid(one) not in (os.getsid(0), os.getsid(first._process._process.pid))
     first.close()
-    assert not faulty.alive(one) and faulty.alive(other) and faulty.alive(second.pid)
+    assert (
+        not faulty.alive(one) and faulty.alive(other) and faulty.alive(second._process._process.pid)
+    )
     second.close()
     assert not faulty.alive(other)
 

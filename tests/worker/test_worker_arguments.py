@@ -20,8 +20,7 @@ from spsa.errors import InvalidInput
 from worker import cli
 from worker.batches.service import server_of
 from worker.direct import machine_secret, private_url
-from worker.match.command import match_of
-from worker.match.report import Match
+from worker.match import Match, match_of
 from worker.replay import place_of
 from worker.settings import Settings
 
@@ -105,15 +104,16 @@ def test_a_cache_that_cannot_be_is_refused_before_a_claim(places, sqlite_url):
 def test_what_is_right_is_taken():
     found = ready([*MATCH, "--sprt", "-5", "5", "--draw", "7", "2", "9", "--resign", "4", "300"])
     assert isinstance(found, Match) and found.bounds == (-5, 5)
-    assert (found.first.name, found.second.name) == ("engine (1)", "engine (2)")
-    rules = found.settings.adjudication
+    every = found.template
+    assert (every.plus.name, every.minus.name) == ("engine (1)", "engine (2)")
+    rules = every.settings.adjudication
     assert rules.draw == DrawRule(move_number=7, count=2, score=9)
     assert rules.resign == ResignRule(count=4, score=300)
     found = ready(
         [*MATCH, "--tc", "40/86400+86400", "--option", "Hash=ß \u265e", "--book", "book.pgn"]
     )
-    assert isinstance(found, Match) and found.first.options == {"Hash": "ß \u265e"}
-    assert found.settings.time_control == TimeControl(
+    assert isinstance(found, Match) and found.template.plus.options == {"Hash": "ß \u265e"}
+    assert found.template.settings.time_control == TimeControl(
         kind=TimeKind.CLOCK, low=86_400, high=86_400, increment=86_400, moves=40
     )
     typed = "--spsa --database-url sqlite:///s.db --run b --run a --label z --label a.1"

@@ -274,8 +274,9 @@ def test_no_engine_outlives_the_thread_that_started_it(tmp_path, stop_signal):
     path = faulty.engine(tmp_path, "engine", moves="e2e4", fault="ignore-quit")
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(begun, faulty.spec(path), stop_signal, faulty.PATIENT).result()
-        assert faulty.alive(running.pid)
-    faulty.wait_until(lambda: not faulty.alive(running.pid))
+        (pid,) = faulty.children()
+        assert faulty.alive(pid)
+    faulty.wait_until(lambda: not faulty.alive(pid))
     running.close(at_once=True)
 
 

@@ -42,7 +42,7 @@ from spsa.protocol import MAX_KEPT_VOIDS, KeptVoid
 from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
 from spsa.uci.engine import Limit, SearchReply, last_info
 from spsa.uci.spawning import EngineLimits
-from worker.match.report import pgn_of
+from worker.match import pgn_of
 from worker.runner.adjudication import Adjudicator, open_tables
 from worker.runner.game import (
     NOTHING_PLAYED,

@@ -76,13 +76,13 @@ PLUS_WINS_ALL = Tally(8, 0, 0, (0, 0, 0, 0, 4))
 
 
 @contextmanager
-def hired(queries, folder, size=2, view=None, limits=None, **options):
+def hired(queries, folder, size=2, show=lambda _: inf, limits=None, **options):
     interrupts, quick = Interrupts(), {"poll": QUICK, "after_failure": QUICK}
     with Pool(size, limits or PATIENT) as pool:
         client = DatabaseClient(queries, new_worker("me"), options.pop("lease", LEASE), QUICK)
         cache = JobMaker(folder / "cache", queries.file)
         settings = Settings(**options)
-        yield Worker(client, pool, cache, settings, interrupts, view, **quick), interrupts
+        yield Worker(client, pool, cache, settings, interrupts, show, **quick), interrupts
 
 
 def work(queries, folder, **options):
@@ -386,15 +386,16 @@ ONE_NODE = TimeControl(kind=TimeKind.NODES, low=1, high=1)
 class Watching:
     """A view that remembers how many slots played at a time; at `enough` it opens the gate."""
 
-    due_at, most = 0.0, 0
+    most = 0
     measured = Measured()  # what the worker tells with its next sign of life
 
     def __init__(self, gate, enough):
         self._gate, self._enough = gate, enough
         self._note(0)
 
-    def show_worker(self, worker):
+    def __call__(self, worker):
         self._note(sum(batch is not None for batch in worker.playing))
+        return 0.0
 
     def _note(self, playing):
         self.most = max(self.most, playing)

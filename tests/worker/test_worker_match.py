@@ -7,11 +7,12 @@ import signal
 import sys
 
 import pytest
-from builders import NODES
+from asking import Store
+from builders import NODES, stage
 from console import ROOT, Running, Said, call, compete, games_of, worker
 from engines.faulty import LOSER, engine, start_book
 from transcripts import Transcript
-from trials import OneIteration
+from trials import OneIteration, open_scripted
 
 from worker import machine
 from worker.settings import Settings
@@ -182,3 +183,13 @@ def test_one_pair_is_the_same_pair_as_in_its_batch(played, show):
     same = [list(game.mainline_moves()) for game in games_of(whole)][2:]
     assert [list(game.mainline_moves()) for game in games_of(one)] == same
     show("a batch that cannot be played again")
+
+
+@pytest.mark.slow
+def test_engines_of_several_threads_are_replayed_on_as_many_slots(sqlite_url, tmp_path):
+    threads = {"option": "Threads type spin default 1 min 1 max 9"}
+    settings = {"engine_options": {"Threads": "2"}}
+    with Store(sqlite_url) as store:
+        open_scripted(stage(store), tmp_path, threads, threads, settings)
+    done = again(OneIteration(sqlite_url, tmp_path), "--replay", "1.0")
+    assert done.stdout.splitlines()[-1] == "now +4 -0 =0 for plus; it was not reported yet"

@@ -21,8 +21,9 @@ from spsa.errors import EngineFault, TuningError
 from spsa.openings import builtin_book
 from spsa.openings.book import Opening, OpeningBook, drawn_time, load
 from spsa.protocol import Claim, Engine, words_of
-from spsa.uci.engine import EngineSpec, SearchReply
+from spsa.uci.engine import SearchReply
 from spsa.uci.process import StopSignal
+from spsa.uci.spawning import EngineSpec
 from worker.runner.adjudication import GameClock, open_tables
 from worker.runner.engine_pair import EnginePair
 from worker.runner.game import Pairing

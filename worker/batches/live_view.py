@@ -26,15 +26,14 @@ class LiveView(LiveDisplay):
         stderr = Console(stderr=True, highlight=False, markup=False, emoji=False)
         super().__init__(console or stderr)
         self._name = name
-        self._began = self.due_at = time.monotonic()
+        self._began = time.monotonic()
 
-    def show_worker(self, worker: Worker) -> None:
-        """Show this until the next time."""
-        now = time.monotonic()
-        self.due_at = now + SECONDS
+    def __call__(self, worker: Worker) -> float:
+        """Show this until the next time, which it returns."""
         lines = [printable(line, LINE_LENGTH) for line in self._lines(worker)]
         texts = (Text(line, overflow="ellipsis", no_wrap=True) for line in lines)
         self.show(Group(*texts), lines[:1])
+        return time.monotonic() + SECONDS
 
     def _lines(self, worker: Worker) -> Iterator[str]:
         played, slots = worker.played, worker.playing

@@ -5,9 +5,9 @@ The main thread is the only one that talks to the database or the server.
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Protocol
+from math import inf
 
 from spsa.errors import DatabaseUnreachable, NotPermitted, SchemaMismatch, TuningError
 from spsa.protocol import BatchFailure, BatchReport, Claim, Failure, HeldClaim, Measured
@@ -25,19 +25,11 @@ log = logging.getLogger(__name__)
 NOTHING_TO_DO = 3
 
 
-class View(Protocol):
-    """Shows what a worker does; `due_at`, of the monotonic clock, is when it wants to again."""
-
-    @property
-    def due_at(self) -> float: ...
-
-    def show_worker(self, worker: "Worker") -> None: ...
-
-
 class Worker(JobLoop):
     """One process that plays the runs of a database; times are of the monotonic clock.
 
-    `done` counts the batches that it has played.
+    `done` counts the batches that it has played. `show` shows what it does, and returns when to do
+    that again.
     """
 
     def __init__(
@@ -47,7 +39,7 @@ class Worker(JobLoop):
         jobs: JobMaker,
         settings: Settings,
         interrupts: Interrupts,
-        view: View | None = None,
+        show: Callable[["Worker"], float] = lambda _: inf,
         updates: Updates | None = None,
         *,
         poll: Backoff = POLL,
@@ -57,7 +49,7 @@ class Worker(JobLoop):
         self._client = client
         self._jobs = jobs
         self._settings = settings
-        self._view = view
+        self._show, self._show_at = show, 0.0
         self._updates = updates or Updates()
         self._claims: dict[str, Claim] = {}
         self._speeds: Speeds = {}
@@ -99,8 +91,8 @@ class Worker(JobLoop):
         if not self._client.backing_off or self.ends_at_once:
             with self._client.retrying():
                 self._contact_database()
-        if self._view is not None and time.monotonic() >= self._view.due_at:
-            self._view.show_worker(self)
+        if time.monotonic() >= self._show_at:
+            self._show_at = self._show(self)
 
     @property
     def is_over(self) -> bool:
@@ -132,11 +124,9 @@ class Worker(JobLoop):
         return [self.active.get(key or "") for key in self._pool.playing]
 
     def deadlines(self) -> Iterator[float]:
-        yield self._client.due_at
+        yield from (self._client.due_at, self._show_at)
         if not self.active:
             yield self._idle_since + self._settings.idle_limit
-        if self._view is not None:
-            yield self._view.due_at
         if not self._client.backing_off:
             yield self._updates.due_at
             if self._wants_batches:

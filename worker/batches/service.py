@@ -6,9 +6,10 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from socket import gethostname
 from urllib.parse import urlsplit
@@ -26,12 +27,12 @@ from spsa.text import NAME_LENGTH, plural, printable
 from spsa.uci.spawning import EngineLimits
 from worker.batches.database_client import RECONNECT, DatabaseClient
 from worker.batches.jobs import JobMaker
-from worker.batches.loop import View, Worker
+from worker.batches.loop import Worker
 from worker.machine import usable_cores
-from worker.runner.loop import Interrupts, interrupts
+from worker.runner.loop import Interrupts
 from worker.runner.pool import Pool, tune_interpreter
 from worker.settings import NO_DATABASE, Settings
-from worker.update import Restart, Updates, running_zipapp
+from worker.update import Restart, Updates
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +118,7 @@ def run_worker(settings: Settings, limits: EngineLimits) -> int:
         Restart: a remote worker has replaced its file, and has to start it.
     """
     server = server_of(settings, os.environ)
-    with interrupts() as received:
+    with Interrupts() as received:
         service = Service(settings, limits, received)
         try:
             return service.run_direct() if server is None else service.run_remote(*server)
@@ -187,8 +188,7 @@ class Service:
             closing(RemoteStore(url, token)) as store,
             closing(RemoteStore(url, token)) as builds,  # for a thread of its own
         ):
-            environment = {**os.environ, "SPSA_TOKEN": token}
-            return self._play(store, builds, Updates(store, running_zipapp(), environment))
+            return self._play(store, builds, Updates(store))
 
     def _play(self, store: WorkerStore, builds: WorkerStore, updates: Updates) -> int:
         """Play with `store`; `builds` is for the thread that builds."""
@@ -197,12 +197,12 @@ class Service:
         tune_interpreter()
         with (
             Pool(settings.concurrency, self._limits) as pool,
-            _view(self._info.name) as view,
+            _view(self._info.name) as show,
             self._building(builds),
         ):
             client = DatabaseClient(store, self._info, settings.lease, RECONNECT)
             jobs = job_maker(settings, store)
-            worker = Worker(client, pool, jobs, settings, self._received, view, updates)
+            worker = Worker(client, pool, jobs, settings, self._received, show, updates)
             if updates.store is not None:
                 updates.store.meanwhile = worker.keep_leases
             try:
@@ -221,10 +221,10 @@ class Service:
         return BuildThread(store, self._info, self._settings.lease, folder)
 
 
-def _view(name: str) -> AbstractContextManager[View | None]:
+def _view(name: str) -> AbstractContextManager[Callable[[Worker], float]]:
     """A live view where stderr is a terminal."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        return nullcontext()
+        return nullcontext(lambda _: inf)
     # Imported late: rich is only needed where there is a view.
     from worker.batches.live_view import LiveView
 

@@ -4,9 +4,9 @@ from contextlib import suppress
 from typing import Self
 
 from spsa.errors import EngineFault
-from spsa.uci.engine import EngineSpec, UciEngine
+from spsa.uci.engine import UciEngine
 from spsa.uci.process import StopSignal
-from spsa.uci.spawning import EngineLimits
+from spsa.uci.spawning import EngineLimits, EngineSpec
 from worker.runner.game import void_by
 
 

@@ -7,12 +7,12 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Literal
+from typing import Any, Literal, Self
 
 from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, KeptVoid
 from spsa.text import printable
@@ -29,7 +29,7 @@ _MAX_DETAIL = 500  # characters
 
 
 class Interrupts:
-    """How many times this process was asked to stop, and its exit code.
+    """How many times this process was asked to stop in its block, and its exit code.
 
     Each time `wake` is called by the signal handler; it must be reentrant, as SimpleQueue.put is.
     """
@@ -39,6 +39,17 @@ class Interrupts:
         self.exit_code = 0
         self.wake: Callable[[], None] = lambda: None
         self._received: SimpleQueue[None] = SimpleQueue()
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        """Count SIGINT and SIGTERM until the end, when the handlers of before are restored."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self.note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def wait(self, seconds: float) -> None:
         """Sleep until an interrupt, or for this long."""
@@ -52,19 +63,6 @@ class Interrupts:
         self.exit_code = INTERRUPTED if number == signal.SIGINT else self.exit_code
         self._received.put(None)
         self.wake()
-
-
-@contextmanager
-def interrupts() -> Iterator[Interrupts]:
-    """Count SIGINT and SIGTERM; the handlers of before are restored afterwards."""
-    received = Interrupts()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, received.note) for number in numbers]
-    try:
-        yield received
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
 
 
 @dataclass(slots=True)

@@ -18,9 +18,8 @@ from chess.syzygy import Tablebase
 from spsa.core.game_settings import GameSettings
 from spsa.errors import InvalidInput
 from spsa.uci import system
-from spsa.uci.engine import EngineSpec
 from spsa.uci.process import Stopped, StopSignal
-from spsa.uci.spawning import EngineLimits
+from spsa.uci.spawning import EngineLimits, EngineSpec
 from worker.runner.engine_pair import EnginePair
 from worker.runner.game import Pair, Pairing, VoidGame, play_pair
 

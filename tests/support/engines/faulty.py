@@ -13,9 +13,9 @@ from chess import STARTING_FEN
 
 from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
 from spsa.openings.book import Opening
-from spsa.uci.engine import EngineSpec, UciEngine
+from spsa.uci.engine import UciEngine
 from spsa.uci.process import StopSignal
-from spsa.uci.spawning import EngineLimits
+from spsa.uci.spawning import EngineLimits, EngineSpec
 from worker.runner.game import Pairing
 from worker.runner.pool import Event, Job, PairPlayed, PairVoid, Pool
 

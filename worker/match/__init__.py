@@ -1,1 +1,0 @@
-"""A match of two engines, its report and its PGN."""
