@@ -69,13 +69,8 @@ def test_recovered_is_the_part_of_the_loss_that_came_back():
 
 
 def test_the_tables_say_who_came_how_far_and_compare_rules_seed_by_seed():
-    played = [
-        ("spsa", 1, FAR),
-        ("mixture", 1, NEAR),
-        ("spsa", 2, NEAR),
-        ("mixture", 2, LEVEL),
-        ("mixture", 3, FAR),
-    ]
+    rules, seeds = ("spsa", "mixture", "spsa", "mixture", "mixture"), (1, 1, 2, 2, 3)
+    played = zip(rules, seeds, (FAR, NEAR, NEAR, LEVEL, FAR), strict=True)
     runs = tuple(
         Verdict(
             rule=rule,

@@ -1,5 +1,6 @@
 """A fresh binary is tried before a row names it; whatever it does, nothing of it is left."""
 
+import json
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from spsa.builds import smoke
 from spsa.builds.builder import adopt
 from spsa.builds.smoke import against_nodes, examine, longest_search, node_count
 from spsa.core.game_settings import TimeControl, TimeKind
+from spsa.core.json_values import from_json
 from spsa.errors import SmokeTestFailed
 from spsa.uci.engine import Limit, SearchReply
 
@@ -96,6 +98,8 @@ def test_engines_that_search_as_asked_and_what_is_said_of_others(tmp_path):
     def shown(files):
         if output := files.get("bench"):
             return [f"{node_count(output)}"]
+        if limits := files.get("control"):
+            return [str(longest_search(from_json(TimeControl, json.loads(limits))))]
         engine = script(tmp_path, LISTEN, files["go"], files.get("clock", ""))
         limit = Limit(b"go nodes 500\n", 20.0 if files["go"] else 0.5)
         try:
@@ -142,20 +146,3 @@ def test_an_engine_that_lacks_an_option_is_refused(tmp_path):
         examine(engine, False, options=options, places=places)
     assert "config.toml:7: [engine.options] the engine would not accept it: " in str(failed.value)
     assert "declares no option 'Hsah' (did you mean 'Hash'?)" in str(failed.value)
-
-
-@pytest.mark.parametrize(
-    ("control", "go", "seconds"),
-    [
-        (TimeControl(kind=TimeKind.NODES, low=1, high=2000), "go nodes 2000", 30),
-        (TimeControl(kind=TimeKind.DEPTH, low=1, high=9), "go depth 9", 120),
-        (TimeControl(low=0.1, high=0.25), "go movetime 250", 10.25),
-        (
-            TimeControl(kind=TimeKind.CLOCK, low=8, high=8, increment=0.08),
-            "go wtime 8000 btime 8000 winc 80 binc 80",
-            18,
-        ),
-    ],
-)
-def test_every_time_control_has_a_deadline(control, go, seconds):
-    assert longest_search(control) == Limit(f"{go}\n".encode(), seconds)

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -124,20 +126,11 @@ def test_a_server_of_plain_files_is_enough(repository, tmp_path):
     first = repository.commit(a_rs="one")
     repository.commit(a_rs="two")
     git(repository.bare, "update-server-info")
-    server = subprocess.Popen(
-        [sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", "0"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        assert server.stdout is not None
-        port = server.stdout.readline().split("port ")[1].split()[0]
-        folder, _ = checkout(f"http://127.0.0.1:{port}/engine.git", first)
-    finally:
-        server.kill()
-        server.wait()
+    files = partial(SimpleHTTPRequestHandler, directory=tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), files) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        folder, _ = checkout(f"http://127.0.0.1:{server.server_port}/engine.git", first)
+        server.shutdown()
     assert (folder / "a.rs").read_text() == "one"
 
 

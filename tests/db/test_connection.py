@@ -26,7 +26,7 @@ import pytest
 import sqlalchemy as sa
 from asking import Store
 from builders import LEASE, new_worker, result_of, stage
-from console import FIXTURES, environment, master, worker, write_project
+from console import FIXTURES, Running, master, worker, write_project
 from engines.faulty import wait_until
 from shell import Shell
 
@@ -271,20 +271,11 @@ def test_ctrl_c_ends_a_command_whose_server_is_silent(name, messages, proxy, url
             began_silence.set()
 
     proxy.heard = fall_silent
-    process = subprocess.Popen(
-        COMMANDS[name],
-        cwd=tmp_path,
-        env=environment(DATABASE_URL=url),
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    )
+    process = Running(COMMANDS[name], tmp_path, DATABASE_URL=url)
     assert began_silence.wait(240)
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=240)
-    assert process.returncode == 130, said
-    assert "Traceback" not in said and "defect" not in said
+    assert process.ended() == 130, process.log
     assert time.monotonic() - began < 0.9 * postgresql.RESPONSE_SECONDS
 
 
