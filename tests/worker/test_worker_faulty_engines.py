@@ -332,11 +332,12 @@ def test_a_refused_option_or_a_defect_costs_a_job_and_not_the_slot(
     void, end = faulty.until_the_end(pool)
     assert void.fault.reason == "refused option"
     assert "is void and would be void again: plus: refused option: " in end.failure
+    assert end.culprit == "plus"
     with monkeypatch.context() as patch:
         patch.setattr("worker.runner.pool.play_pair", Mock(side_effect=ZeroDivisionError))
         pool.submit(job(winner, loser))
         (end,) = faulty.until_the_end(pool)
-    assert "ZeroDivisionError" in end.failure
+    assert "ZeroDivisionError" in end.failure and not end.culprit
     pool.submit(job(winner, loser))
     assert faulty.until_the_end(pool)[-1] == JobEnded("job")
 

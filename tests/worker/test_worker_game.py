@@ -268,7 +268,7 @@ def test_the_shortcuts_miss_no_ending(seed, start):
 
 
 def test_what_a_position_makes_of_moves(folder):
-    tables = open_tables(THREE, [folder])
+    tables = open_tables(THREE, (folder,))
 
     def shown(files):
         moves = tuple(files.get("opening", "").split())
@@ -378,16 +378,16 @@ def test_a_win_that_takes_too_long_is_a_draw_unless_asked_otherwise():
 
 
 def test_missing_tables_are_named(folder, tmp_path):
-    assert open_tables(TablebaseRule(pieces=3, folder=str(folder)), [])
+    assert open_tables(TablebaseRule(pieces=3, folder=str(folder)), ())
     with pytest.raises(TuningError, match="with --syzygy"):
-        open_tables(THREE, [])
+        open_tables(THREE, ())
     with pytest.raises(TuningError, match="is no folder"):
-        open_tables(THREE, [tmp_path / "none"])
+        open_tables(THREE, (tmp_path / "none",))
     (folder / "KRvK.rtbw").unlink()
     with pytest.raises(TuningError, match=r"up to 3 pieces: no KRvK\.rtbw"):
-        open_tables(THREE, [folder])
+        open_tables(THREE, (folder,))
     with pytest.raises(TuningError, match=r"up to 5 pieces: .*\.rtbw and 138 more"):
-        open_tables(TablebaseRule(pieces=5), [folder])
+        open_tables(TablebaseRule(pieces=5), (folder,))
 
 
 def test_a_match_ends_by_tables(folder, tmp_path):

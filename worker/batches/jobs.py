@@ -12,11 +12,9 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 
-from chess.syzygy import Tablebase
-
 from spsa.builds.artifacts import HashedFile, fetch
 from spsa.builds.requirements import lacking
-from spsa.core.game_settings import Book, EngineFile, Scale, TablebaseRule, TimeControl, TimeKind
+from spsa.core.game_settings import Book, EngineFile, Scale, TimeControl, TimeKind
 from spsa.errors import EngineFault, TuningError
 from spsa.openings import builtin_book
 from spsa.openings.book import Opening, OpeningBook, drawn_time, load
@@ -55,8 +53,8 @@ class JobMaker:
 
     It tries the path of the row first, and the database or the server (`stored`) when that path has
     no usable file. Of binaries for several levels or kinds of machines it takes the first one that
-    a machine with the words `provides` runs. Each book is read once, and tables, which are in the
-    folders `syzygy` of this machine, are opened once.
+    a machine with the words `provides` runs. Each book is read once. This machine's tables are in
+    the folders `syzygy`.
     """
 
     def __init__(
@@ -64,7 +62,7 @@ class JobMaker:
         folder: Path,
         stored: Callable[[str], bytes | None],
         provides: Collection[str] = (),
-        syzygy: Sequence[Path] = (),
+        syzygy: tuple[Path, ...] = (),
     ) -> None:
         self._folder = folder
         self._stored = stored
@@ -72,7 +70,6 @@ class JobMaker:
         self._syzygy = syzygy
         self._copies: dict[str, HashedFile] = {}
         self._books: dict[Book, OpeningBook] = {}
-        self._tables: dict[TablebaseRule | None, Tablebase | None] = {}
 
     def job(self, claim: Claim) -> Job:
         """What a slot plays; it follows from the claim alone, on every machine.
@@ -81,8 +78,6 @@ class JobMaker:
         """
         settings, book = claim.game_settings, self._book(claim)
         plus, minus = self.specs(claim)
-        if (rule := settings.adjudication.syzygy) not in self._tables:
-            self._tables[rule] = open_tables(rule, self._syzygy)
         return Job(
             key=claim.claim_id,
             label=label_of(claim),
@@ -97,7 +92,7 @@ class JobMaker:
                 for index in range(claim.pairs)
             ),
             settings=settings,
-            tables=self._tables[rule],
+            tables=open_tables(settings.adjudication.syzygy, self._syzygy),
         )
 
     def specs(self, claim: Claim) -> tuple[EngineSpec, EngineSpec]:

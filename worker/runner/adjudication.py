@@ -3,7 +3,8 @@
 A clock runs from the moment the runner writes `go` until it has read `bestmove`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -28,8 +29,11 @@ _WIN, _CURSED_WIN = 2, 1
 _SHOWN = 3  # names of missing tables
 
 
-def open_tables(rule: TablebaseRule | None, folders: Sequence[Path]) -> Tablebase | None:
+@cache
+def open_tables(rule: TablebaseRule | None, folders: tuple[Path, ...]) -> Tablebase | None:
     """The tables of a rule, if there is one: from these folders, or else from that of the rule.
+
+    They are opened once, and stay open.
 
     Raises:
         TuningError: a table is missing, with which this machine would play other games than others.

@@ -69,15 +69,13 @@ class Interrupts:
 class ActiveJob:
     """A job until it has ended; it waits until it takes `slots`.
 
-    `since` is of the monotonic clock: when it came, then when it was submitted. `culprit` ("plus"
-    or "minus") is the engine that made the last pair void.
+    `since` is of the monotonic clock: when it came, then when it was submitted.
     """
 
     job: Job
     since: float
     slots: int = 0
     result: BatchResult = NOTHING_PLAYED
-    culprit: str = ""
 
     @property
     def on_last_pair(self) -> bool:
@@ -86,7 +84,6 @@ class ActiveJob:
     def add_void(self, void: PairVoid) -> None:
         """Count a void game, and keep what there is to know about the first few."""
         fault, kept = void.fault, self.result.kept_voids
-        self.culprit = fault.culprit
         self.result = with_void(self.result, fault.reason)
         if len(kept) < MAX_KEPT_VOIDS:
             one = KeptVoid(

@@ -91,10 +91,14 @@ class PairVoid:
 
 @dataclass(frozen=True, slots=True)
 class JobEnded:
-    """All pairs of a job were played, unless it has a `failure` or was broken off."""
+    """All pairs of a job were played, unless it has a `failure` or was broken off.
+
+    `culprit` is the engine that has failed; empty for a defect of this program.
+    """
 
     key: str
     failure: str | None = None
+    culprit: str = ""
     was_stopped: bool = False
 
 
@@ -143,8 +147,8 @@ class Slot:
     def _play(self, job: Job, engines: EnginePair) -> JobEnded:
         try:
             for pairing in job.pairings:
-                if (failure := self._play_until_valid(job, pairing, engines)) is not None:
-                    return JobEnded(job.key, failure)
+                if (ended := self._play_until_valid(job, pairing, engines)) is not None:
+                    return ended
             return JobEnded(job.key)
         except Stopped:
             engines.close(at_once=True)
@@ -156,9 +160,9 @@ class Slot:
             engines.close(at_once=True)
             return JobEnded(job.key, f"defect in the worker: {error!r}")
 
-    def _play_until_valid(self, job: Job, pairing: Pairing, engines: EnginePair) -> str | None:
-        """Play one pair until it counts; the reason when it does not."""
-        void = None
+    def _play_until_valid(self, job: Job, pairing: Pairing, engines: EnginePair) -> JobEnded | None:
+        """Play one pair until it counts; the end of the job when it does not."""
+        failure = culprit = ""
         for _ in range(job.max_void + 1):
             if self._stop_signal.is_set:
                 raise Stopped
@@ -167,12 +171,15 @@ class Slot:
                 self._pool.events.put(PairPlayed(job.key, pair, self._number))
                 return None
             except VoidGame as error:
-                void, output = error, engines.last_lines(error.culprit)
+                culprit = error.culprit
+                output = engines.last_lines(culprit)
                 engines.close(at_once=True)
                 self._pool.events.put(PairVoid(job.key, pairing, error, output))
+                failure = f"a pair was void {job.max_void + 1} times, the last time: {error}"
                 if error.reason == "refused option":  # as in every other attempt
-                    return f"a pair is void and would be void again: {void}"
-        return f"a pair was void {job.max_void + 1} times, the last time: {void}"
+                    failure = f"a pair is void and would be void again: {error}"
+                    break
+        return JobEnded(job.key, failure, culprit)
 
     def _pair(self, job: Job, pairing: Pairing, engines: EnginePair) -> Pair:
         def start_next() -> None:
