@@ -151,18 +151,16 @@ def secure(tmp_path_factory):
     certify(certificates)
     folder = Path(os.environ.get("XDG_RUNTIME_DIR", "/tmp")) / f"spsa-tls-{os.getpid()}"
     folder.mkdir(mode=0o700)
-    shutil.copy(FIXTURES / "hba.conf", folder)
-    for name in ("server.key", "server.crt"):
-        shutil.copy(certificates / name, folder / name)
-        (folder / name).chmod(0o600)
+    names = ("server.key", "server.crt")
+    for file in (FIXTURES / "hba.conf", *map(certificates.joinpath, names)):
+        copy = Path(shutil.copy(file, folder))
+        copy.chmod(0o600)
         if owner := account():
-            shutil.chown(folder / name, owner["user"], owner["group"])
+            shutil.chown(copy, owner["user"], owner["group"])
     files = {"ssl_cert_file": "server.crt", "ssl_key_file": "server.key", "hba_file": "hba.conf"}
     settings = [f"{key}={folder / name}" for key, name in files.items()]
     settings += ["ssl=on", f"unix_socket_directories={folder}"]
     running = CrashingServer(found, folder, *settings)
-    if owner := account():
-        shutil.chown(folder / "hba.conf", owner["user"], owner["group"])
     try:
         running.start()
         with sa.create_engine(parse_url(f"{running.url}/postgres")).begin() as connection:

@@ -68,6 +68,14 @@ def _real_sleep(clock):
     return library
 
 
+def sound(url):
+    """The games of a run in whose rows neither the doctor nor SQL finds anything wrong."""
+    with Store(url) as store, closing(Shell(url)) as sql:
+        run = store.run()
+        assert check_run(store, run) == [] and broken(sql) == []
+        return run.applied, store.totals(run.id).tally.games
+
+
 @pytest.mark.slow
 def test_clocks_that_step_a_day_and_two_time_zones(sqlite_url, tmp_path):
     tuner = uci_tuner(tmp_path / "tuner", sqlite_url, iterations=ITERATIONS)
@@ -83,10 +91,7 @@ def test_clocks_that_step_a_day_and_two_time_zones(sqlite_url, tmp_path):
     step(masters, "-1d")
     step(workers, "-1d")
     tuner.ends(*tuner.processes, codes=(0, 3))
-    with Store(tuner.url) as store, closing(Shell(tuner.url)) as sql:
-        run = store.run()
-        assert (run.applied, store.totals(run.id).tally.games) == (ITERATIONS, ITERATIONS * GAMES)
-        assert check_run(store, run) == [] and broken(sql) == []
+    assert sound(tuner.url) == (ITERATIONS, ITERATIONS * GAMES)
 
 
 @pytest.fixture
@@ -129,10 +134,8 @@ def test_a_disk_that_is_full_in_the_middle_of_a_run(small_disk, tmp_path):
     ballast.unlink()
     last = tuner.end_soon()
     tuner.ends(master, worker)
-    with Store(tuner.url) as store, closing(Shell(tuner.url)) as sql:
-        run = store.run()
-        assert (run.applied, store.totals(run.id).tally.games) == (last, last * GAMES)
-        assert check_run(store, run) == [] and broken(sql) == []
+    assert sound(tuner.url) == (last, last * GAMES)
+    with closing(Shell(tuner.url)) as sql:
         assert sql("PRAGMA integrity_check")[0][0] == "ok"
 
 
@@ -151,9 +154,9 @@ def test_a_worker_whose_cache_has_no_room_leaves_the_batch_to_others(small_disk,
     other = str(tmp_path / "another machine")  # has a secret of its own
     lucky = fleet.start("--max-batches", 2, XDG_CACHE_HOME=other)
     assert lucky.ended() == 0, lucky.log
-    with Store(fleet.url) as store, closing(Shell(fleet.url)) as sql:
+    sound(fleet.url)
+    with Store(fleet.url) as store:
         assert store.iterations(store.run().id)[0].tally == Tally(8, 0, 0, (0, 0, 0, 0, 4))
-        assert check_run(store, store.run()) == [] and broken(sql) == []
 
 
 @pytest.mark.slow

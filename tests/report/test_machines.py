@@ -51,7 +51,7 @@ def test_the_exact_chance_is_fishers():
     assert exact_chance(alone, alone[::-1]) == pytest.approx(1.0), "nobody to compare with"
 
 
-def part(machine, group, pairs, batches=1, nps=1e6, **faults):
+def part(machine, group=0, pairs=(0, 0, 9, 0, 0), batches=1, nps=1e6, **faults):
     ll, ld, even, wd, ww = (int(n) for n in pairs)
     voids, late = faults.get("voids", 0), faults.get("late", 0)
     return WorkerShare(
@@ -154,9 +154,8 @@ def test_results_that_stand_out_differ_by_a_tenth_in_fifty_pairs(even, whole, st
     [(40, 4, 0, False), (40, 5, 0, True), (1000, 180, 100, False), (1000, 210, 100, True)],
 )
 def test_faults_that_stand_out_are_five_and_twice_as_many(batches, voids, usual, stands_out):
-    even = (0, 0, 9, 0, 0)
-    others = [part(f"m{i}", 0, even, batches=1000, voids=usual) for i in (1, 2, 3)]
-    found = out([part("m0", 0, even, batches=batches, voids=voids), *others])
+    others = [part(f"m{i}", batches=1000, voids=usual) for i in (1, 2, 3)]
+    found = out([part("m0", batches=batches, voids=voids), *others])
     assert found == (["m0"] if stands_out else [])
 
 
@@ -167,8 +166,7 @@ def test_of_two_machines_nobody_can_tell_whose_results_are_wrong():
 
 
 def test_a_slow_machine_is_shown_and_not_suspected():
-    even = (0, 0, 1, 0, 0)
-    parts = [part(f"m{i}", 0, even, nps=nps) for i, nps in enumerate([1e6, 9e5, 4e5])]
+    parts = [part(f"m{i}", nps=nps) for i, nps in enumerate([1e6, 9e5, 4e5])]
     slow, *others = machine_reports(parts)
     assert (slow.machine, slow.speed, slow.is_suspect) == ("m2", pytest.approx(4 / 9), False)
     assert slow.reason == "400 knps, where 900 are usual"
