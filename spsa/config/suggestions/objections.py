@@ -83,14 +83,7 @@ _OF_PHASE = _Rule(
     PHASE,
     whole=r"\w*(PHASES?|GAME_STAGE)(_\w+)?|\w*PIECES_FOR_END_?GAME|END_?GAME_(MATERIAL|PIECES)_\w+|((MID(DLE)?|END)_?GAME|[ME]G)(_LIMIT)?",
 )
-_OF_SCOPE = (
-    _OF_PHASE,
-    _Rule(
-        _SIZE,
-        whole=r"\w*WDL\w*",
-        word=r"BITBOARDS?|COUNTS|DEBUG|HASH|MAGICS?|\w*PERFTS?|PRINT|SELFPLAY|TEXEL|TUNER",
-    ),
-)
+_OF_SCOPE = (_OF_PHASE, _Rule(_SIZE, whole=r"\w*WDL\w*", word=r"COUNTS|HASH|PRINT|TUNER"))
 _OF_NAME = (
     _Rule(
         _SIZE,
@@ -104,27 +97,22 @@ _OF_NAME = (
         _SIZE,
         whole=r"(\w+_)?KING(_MG|_EG)?_(VAL(UE)?|SCORE|MATERIAL|WORTH)"  # it is never captured
         r"|(\w+_)?(VAL(UE)?|SEE|MATERIAL|WEIGHT)_KING"
-        r"|((PIECE|SQUARE)_)?EMPTY|(NULL_)?MOVE|COLOU?R|ONE|CAPTURE|CASTLING|PROMOTION(_[NBRQ])?"
-        r"|\w+_ORDER|[PNBRQK]X(_[PNBRQK])?|(VICTIM|ATTACKER|AGGRESSOR)_(VALUE|SCORE)S?|OFFSET_\w+"
-        r"|(\w+_)?(PROMOTION|SCORE)_TYPE(_\d)?|(\w+_)?PROMOTION_(RANK|FILE)(_\w+)?|(\w+_)?TABLE_(SIZE|OFFSETS?)"
+        r"|((PIECE|SQUARE)_)?EMPTY|COLOU?R|ONE|PROMOTION(_[NBRQ])?|\w+_ORDER|[PNBRQK]X(_[PNBRQK])?"
+        r"|(VICTIM|ATTACKER|AGGRESSOR)_(VALUE|SCORE)S?|(\w+_)?TABLE_(SIZE|OFFSETS?)"
         r"|(\w+_)?(SQ|PC|OPP)_OFFSET|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
     ),
+    _Rule(_STANDARD, r"(\w+_)?DRAW_(SCORE|VALUE)", r"BOOK|CONTEMPT|STYLE|PERIODIC\w*|FEN"),
     _Rule(
-        _STANDARD, r"(\w+_)?DRAW_(SCORE|VALUE)", r"BOOK|CONTEMPT|STYLE|NUMA|PERIODIC\w*|REPORT|FEN"
+        _SIZE,
+        word=r"BENCH\w*|BITS?|BYTES|CURRMOVE|DIM(S|ENSIONS?)?|DIR(ECTION)?S?|LEFT|RIGHT|FRC|EPS(ILON)?|FLAGS?"
+        r"|FRACTIONS|HASH|HEIGHT|IDS?|INDENT|INDEXES|INF|INFINITE|INTERVAL|INVALID|LEN|(MVV)?LVA|MASKS?"
+        r"|ME(GA|BI)BYTES?|NONE|NORMALI[SZ]\w+|NUM|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFTS?|SKIP|SLOTS|SQ|STRIDES?"
+        r"|SYZYGY|TYPES|UNITS?|UNKNOWN|VERBOSE|VERSION|WIN|WON",
     ),
     _Rule(
         _SIZE,
-        word=r"ALLOC|BENCH\w*|BITS?|BUCKETS?|BYTES|CAPACITY|CURRMOVE|DEBUG|DIM(S|ENSIONS?)?|DIR(ECTION)?S?"
-        r"|LEFT|RIGHT|FRC|ENTRIES|EPS(ILON)?|FLAGS?|FRACTIONS|FREQUENCY|GENFENS?|HASH|HEIGHT|HIDDEN|IDS?|INDENT|INDEXES|INF"
-        r"|INFINITE|INPUTS?|INTERVAL|INVALID|KEYS?|LAYERS?|LEARNING|LEN|LENGTH|LOGIT|LOST|LR|(MVV)?LVA|MASKS?"
-        r"|ME(GA|BI)BYTES?|[KMG]I?B|MULTIPV|NONE|NORMALI[SZ]\w+|NUM|NUMBER|OUTPUTS?|PADDING|QA|QB|QUANTI[SZ]\w+"
-        r"|RANDOM|RESERVE|RESIGN|RIGHTS|SEED|\w*SHIFTS?|SKIP|SLOTS|SQ|STACK|STRIDES?|SYZYGY|THREADS?|TUNING|TYPES|UNITS?"
-        r"|UNKNOWN|UNSEARCHED|VERBOSE|VERSION|WIN|WON|WRAPPING|ZOBRIST",
-    ),
-    _Rule(
-        _SIZE,
-        word=r"BLACK|WHITE|BOARD|CASTL(E|ING)|CNT|COUNT|DIST|IDX|INDEX|(CHECK|TB)?MATED?|NO|NODES"
-        r"|NOT|PLIES|PLY|SIZE|SQUARES|STARTING|(EG)?TB|WIDTH",
+        word=r"BLACK|WHITE|CASTL(E|ING)|CNT|COUNT|DIST|IDX|INDEX|(CHECK|TB)?MATED?|NO|NODES"
+        r"|NOT|PLIES|PLY|SIZE|SQUARES|(EG)?TB|WIDTH",
         unless=r"BONUS(ES)?|EXTENSIONS?|FUTILITY|KILLERS?|LM[PR]|MARGINS?|MODIFIERS?|PASSED"
         r"|PENALT(Y|IES)|RAZOR(ING)?|REDUCTIONS?|SAFETY|THRESHOLDS?|WEIGHTS?|WINDOW",
     ),
@@ -202,7 +190,11 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
     (
         _SIZE,
         lambda e, size: (
-            (size in _GRAINS and "MAX" in words(re.sub(r"\W+", "_", str(e.location))))
+            (
+                (size in _GRAINS or size >= 20_000)
+                and "MAX" in words(re.sub(r"\W+", "_", str(e.location)))
+            )
+            or (not e.location.accesses and words(e.location.name)[-1:] == ["TABLE"])
             or (e.number < 0 and words(str(e.location))[-1:] == ["DEPTH"])
             or (size >= 5000 and words(e.location.name)[-1:] == ["KING"])
         ),
@@ -240,8 +232,11 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _SIZED = re.compile(r"\b(?!return\b)[a-z]\w*\s+(\w+)(?:\[\w+\])*\[(\d{1,9})\]")
 """A table, and its last length: int LMP[2][16]."""
 _NAME = re.compile(r"[^\W\d]\w*")
+_VALUE = re.compile(r"\b[^\W\d]\w*\b(?!\s*[(:])")  # no call, no class
 _SIGMOID = re.compile(r"\b1[.0]*\w*\s*/\s*\(\s*1[.0]*\w*\s*\+[^;\n]*(?:exp|pow)[^;\n]*")
 """How a model makes a result of a score."""
+_PHASED = re.compile(r"(?i)\b\w*(?:phase|game_?factor)\w*\s*[-+]?=(?!=)([^;{}]*)")
+"""What the phase of a game is made of: phase += count(KNIGHTS) * KNIGHT_WEIGHT;"""
 _SET_BY_OPTION = re.compile(r'(?m)^[ \t]*(\w+)[ \t]*=[^=;{}"]*\w\("')
 """What is assigned from an option by its name: margin = option_get_int("Margin");"""
 _PART = re.compile(r'\bmod\s+(\w+)\s*[;{]|"[^"\n]*?(\w+)\.rs"')
@@ -295,6 +290,7 @@ def told_by(files: Collection[SourceFile]) -> Told:
         names={
             COUNTED: {name for file in files for name in (*file.lengths, *_reaching(file))},
             MODELLED: {*_NAME.findall(" ".join(chain(*map(_SIGMOID.findall, texts))))},
+            PHASE: {*_VALUE.findall(" ".join(chain(*map(_PHASED.findall, texts))))},
             OPTION: {name for text in texts for name in _SET_BY_OPTION.findall(text)},
         },
         kinds={name for file in files for name in file.kinds},
