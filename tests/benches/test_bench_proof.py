@@ -37,12 +37,9 @@ def test_another_engine_is_detuned_alike_for_every_rule(tmp_path):
         '[run]\nname = "mine"\n[spsa]\nalgorithm = "spsa"\na = 0.3\nmax_iterations = 9\n'
         '[build]\nsource_path = "../engine"\n[time_control]\nkind = "nodes"\nlow = 90\nhigh = 90\n'
     )
-    (tuning / "params.toml").write_text(
-        "".join(
-            f"[p{i}]\nvalue = 50\nmin = {low}\nmax = 100\nstep = 10\n"
-            for i, low in enumerate((0, 0, 45))
-        )
-    )
+    table = "p{} = {{ value = 50, min = {}, max = 100, step = 10 }}\n"
+    params = "".join(table.format(i, low) for i, low in enumerate((0, 0, 45)))
+    (tuning / "params.toml").write_text(params)
     plan = Plan(tuning=tuning, rules=["mixture", "fishtest"])
     first, second = places(plan, tmp_path / "proof")
     start, same = (load_space(place.folder / "params.toml").start() for place in (first, second))

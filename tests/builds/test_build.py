@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from checkouts import FIXTURES, PLAIN, Bench, rendered
+from golden import compare_cases
 
 from spsa.builds import requirements
 from spsa.builds.builder import Builder, adopt
@@ -272,22 +273,9 @@ def test_a_build_that_fails_says_why(tern, command, said):
     assert str(failed.value).endswith("\nIts values: TEMPO_BONUS = 12")
 
 
-OF_TARGET = '[target.x86_64-unknown-linux-gnu]\nrustflags = ["-Cforce-frame-pointers"]\n'
-OF_CARGO = ("--config", 'target."cfg(unix)".rustflags=["-Ctarget-cpu=v3"]')
+def test_a_level_is_the_last_flag_of_the_first_place_that_has_any():
+    def shown(files):
+        configured = [files.pop(name) for name in sorted(files) if name.endswith(".toml")]
+        return map(str, level_flags("v3", files, configured))
 
-
-@pytest.mark.parametrize(
-    ("environment", "configured", "told"),
-    [
-        ({"CARGO_ENCODED_RUSTFLAGS": "-g", "RUSTFLAGS": "-O"}, [""], "-g\x1f-Ctarget-cpu=v3"),
-        ({"CARGO_ENCODED_RUSTFLAGS": "", "RUSTFLAGS": "-O"}, [OF_TARGET], "-O -Ctarget-cpu=v3"),
-        ({"CARGO_BUILD_RUSTFLAGS": "-O"}, ["[build]\n"], "-O -Ctarget-cpu=v3"),
-        ({}, [""], "-Ctarget-cpu=v3"),
-        ({"CARGO_BUILD_RUSTFLAGS": "-O"}, ["", OF_TARGET], OF_CARGO),
-    ],
-)
-def test_a_level_is_the_last_flag_of_the_first_place_that_has_any(environment, configured, told):
-    """Cargo itself joins the flags of a target."""
-    name = next((name for name, text in environment.items() if text), "CARGO_BUILD_RUSTFLAGS")
-    expected = ({}, told) if told == OF_CARGO else ({name: told}, ())
-    assert level_flags("v3", environment, configured) == expected
+    compare_cases(Path(__file__).with_name("level_flags.txt"), shown)

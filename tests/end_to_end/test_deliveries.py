@@ -139,12 +139,8 @@ def built(folder, *flags, values=None):
     """The engine with these constants, built in a folder of its own."""
     shutil.copytree(ENGINE, folder, ignore=shutil.ignore_patterns("target"))
     if values:
-        space = space_from(
-            "".join(
-                f"[{name.lower()}]\nvalue = {value}\nmin = -9999\nmax = 9999\nstep = 1\n"
-                for name, value in values.items()
-            )
-        )
+        table = "{} = {{ value = {}, min = -9999, max = 9999, step = 1 }}\n"
+        space = space_from("".join(table.format(n.lower(), value) for n, value in values.items()))
         texts = {CONSTANTS: (folder / CONSTANTS).read_text()}
         named = {p.name: p.value for p in space.parameters}
         (folder / CONSTANTS).write_text(render(space, named, texts)[CONSTANTS])
