@@ -43,15 +43,11 @@ ON_X86 = pytest.mark.skipif(
     reason="needs cargo and a processor of x86-64-v3",
 )
 CPU = "-Ctarget-cpu=x86-64-v2"
+FLAGS = f"rustflags = ['--cfg', 'from_the_engine', '{CPU}']"
 CONFIGURED = {
     "nothing": ("", {}, "x86-64"),
-    "build": (f"[build]\nrustflags = ['--cfg', 'from_the_engine', '{CPU}']", {}, "x86-64-v2"),
-    "a kind of targets": (
-        f"[target.'cfg(target_arch = \"x86_64\")']\nrustflags = ['--cfg', 'from_the_engine',"
-        f" '{CPU}']",
-        {},
-        "x86-64-v2",
-    ),
+    "build": (f"[build]\n{FLAGS}", {}, "x86-64-v2"),
+    "targets": (f"[target.'cfg(target_arch = \"x86_64\")']\n{FLAGS}", {}, "x86-64-v2"),
     "a variable": ("", {"RUSTFLAGS": f"--cfg from_the_engine {CPU}"}, "x86-64-v2"),
     "native": ("[build]\nrustflags = '-Ctarget-cpu=native'", {}, requirements.own_level()),
 }

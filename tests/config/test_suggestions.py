@@ -94,12 +94,9 @@ def test_a_name_that_is_taken_gets_those_around_it_and_then_a_number():
         taken.add(name)
 
 
-@pytest.mark.parametrize(
-    ("path", "rank"),
-    [("src/eval.rs", 1), ("src/lib.rs", 0), ("search/lib.rs", 1), ("src/uci.rs", -1)],
-)
-def test_files_of_evaluation_and_search_go_before_others(path, rank):
-    assert rank_of_file(path) == rank
+def test_files_of_evaluation_and_search_go_before_others():
+    paths = ("src/eval.rs", "src/lib.rs", "search/lib.rs", "src/uci.rs")
+    assert [rank_of_file(path) for path in paths] == [1, 0, 1, -1]
 
 
 SEARCH = "Score search(int depth) { return depth < 7 && eval - 77 * depth >= MARGIN; }"

@@ -175,9 +175,8 @@ def prepared(folder, url):
     """A run of short games, whose engine now and then crashes on the machine `sick`."""
     tuner = uci_tuner(folder, url, iterations=500)
     tuner.configure("games_per_iteration = 4", "games_per_iteration = 16")
-    tuner.configure(
-        "max_moves = 20", "max_moves = 5\n[notify]\nafter = 1\n[fleet]\nset_aside = true"
-    )
+    aside = "[notify]\nafter = 1\n[fleet]\nset_aside = true"
+    tuner.configure("max_moves = 20", f"max_moves = 5\n{aside}")
     before_each_answer(folder / "optional.py", CRASHES)
     engine = folder / "optional"
     start = engine.read_text().rstrip()
