@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from math import ceil, fsum, sqrt
+from math import ceil, fsum, isclose, sqrt
 
 from spsa.core.json_values import as_written
 from spsa.core.parameter import Parameter
@@ -50,8 +50,10 @@ class ParameterStatus(Parameter):
 
     @property
     def other_supported(self) -> float | None:
-        """`supported` where it says something that theta does not."""
-        return None if self.supported == self.value else self.supported
+        """`supported` where it says something that theta, a sum of rounded steps, does not."""
+        other = self.supported
+        same = other is None or isclose(other, self.value, abs_tol=1e-6 * self.step)
+        return None if same else other
 
     @property
     def bound(self) -> str:

@@ -3,7 +3,8 @@
 import csv
 import io
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from math import nextafter
 
 import pytest
 from builders import stage
@@ -11,7 +12,7 @@ from rich.console import Console
 from served import space
 
 from spsa.core.scoring import Tally
-from spsa.report.parameters import sparkline
+from spsa.report.parameters import ParameterStatus, sparkline
 from spsa.report.screen import Progress
 from spsa.report.table import (
     Column,
@@ -59,6 +60,15 @@ def test_a_score_without_games_has_no_elo():
 def test_a_sparkline_has_a_character_a_point():
     assert (sparkline([1.0]), sparkline([2.0, 2.0]), sparkline([-1e300, 1e300])) == ("", "▁▁", "▁█")
     assert sparkline([float(i) for i in range(8)]) == "▁▂▃▄▅▆▇█"
+
+
+def test_a_supported_theta_is_shown_where_it_is_another_one():
+    margin = space(1).parameters[0]
+    known = {one.name: getattr(margin, one.name) for one in fields(margin)}
+    known |= dict.fromkeys(("averaged", "averaged_sd", "supported_sd", "better_step"))
+    for supported, shown in ((None, None), (nextafter(200.0, 0.0), None), (199.9, 199.9)):
+        status = ParameterStatus(**known, start=150.0, played=200, supported=supported)
+        assert status.other_supported == shown
 
 
 def drawn(width):
