@@ -106,7 +106,7 @@ _OF_NAME = (
         _SIZE,
         word=r"BENCH\w*|BITS?|BYTES|CURRMOVE|DIM(S|ENSIONS?)?|DIR(ECTION)?S?|LEFT|RIGHT|FRC|EPS(ILON)?|FLAGS?"
         r"|FRACTIONS|HASH|HEIGHT|IDS?|INDENT|INDEXES|INF|INFINITE|INTERVAL|INVALID|LEN|(MVV)?LVA|MASKS?"
-        r"|ME(GA|BI)BYTES?|NONE|NORMALI[SZ]\w+|NUM|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFTS?|SKIP|SLOTS|SQ|STRIDES?"
+        r"|ME(GA|BI)BYTES?|NONE|NORMALI[SZ]\w+|NUM|NR|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFTS?|SKIP|SLOTS|SQ|STRIDES?"
         r"|SYZYGY|TYPES|UNITS?|UNKNOWN|VERBOSE|VERSION|WIN|WON",
     ),
     _Rule(
@@ -290,7 +290,9 @@ def told_by(files: Collection[SourceFile]) -> Told:
         names={
             COUNTED: {name for file in files for name in (*file.lengths, *_reaching(file))},
             MODELLED: {*_NAME.findall(" ".join(chain(*map(_SIGMOID.findall, texts))))},
-            PHASE: {*_VALUE.findall(" ".join(chain(*map(_PHASED.findall, texts))))},
+            PHASE: {*_VALUE.findall(" ".join(chain(*map(_PHASED.findall, texts))))}.intersection(
+                one.name for _, one in constants if all(e.number < 20 for e in one.numbers())
+            ),
             OPTION: {name for text in texts for name in _SET_BY_OPTION.findall(text)},
         },
         kinds={name for file in files for name in file.kinds},
