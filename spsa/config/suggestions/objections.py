@@ -163,13 +163,6 @@ _PIECE = r"(([BW]|BLACK|WHITE)_?)?(PAWN|KNIGHT|BISHOP|ROOK|QUEEN|KING)S?|PIECES?
 _SWITCH = r"USE|DO|(EN|DIS)ABLED?|HAS|IS|ALLOW|WITH"
 _GRAINS = {2**n for n in range(5, 13)} | {100, 1000, 10_000}
 _OF_GRAIN = r"GRAIN|NORMAL|SCALE|PRECISION|RES|RESOLUTION|ONE"
-
-
-def _parts(element: Element) -> list[str]:
-    """The words of a location, of scopes and accesses as well."""
-    return words(re.sub(r"\W+", "_", str(element.location)))
-
-
 _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
     (
         "the number of a piece, by its name",
@@ -197,10 +190,10 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
     (
         _SIZE,
         lambda e, size: (
-            ("MAX" in (w := _parts(e)) and (size in _GRAINS or size >= 20_000))
+            (w := words(re.sub(r"\W+", "_", str(e.location))))[-1:] == ["TABLE"]
+            or ("MAX" in w and (size in _GRAINS or size >= 20_000))
             or (w[-1:] == ["KING"] and (size >= 5000 or of_piece(e.location.name)))
             or (w[-1:] == ["DEPTH"] and e.number < 0)
-            or w[-1:] == ["TABLE"]
         ),
     ),
     (_ROUND, lambda e, size: e.number in _SIZES or (size >= 50_000 and e.number % 1000 < 10)),
