@@ -36,7 +36,10 @@ class Fishtest(Walk):
     alpha: Alpha = 0.602
     gamma: Gamma = 0.101
     played: Annotated[
-        float, Setting("iterations that another tuner has played; N counts them too", most=1e12)
+        float,
+        Setting(
+            "iterations that another tuner has played; N counts them too", most=1e12, whole=True
+        ),
     ] = 0.0
 
     @cached_property

@@ -29,6 +29,7 @@ class Setting:
     least: float = 0.0
     most: float = LARGE
     open: bool = False
+    whole: bool = False
     choices: tuple[str, ...] = ()
     instead_of: tuple[str, ...] = ()
 
@@ -38,12 +39,15 @@ class Setting:
         if self.choices:
             return " or ".join(f'"{choice}"' for choice in self.choices)
         low = f"above {self.least:g}" if self.open else f"at least {self.least:g}"
-        return f"a number {low} and at most {self.most:g}"
+        kind = "a whole number" if self.whole else "a number"
+        return f"{kind} {low} and at most {self.most:g}"
 
     def accepts(self, value: object) -> bool:
         if self.choices:
             return isinstance(value, str) and value in self.choices
         if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        if self.whole and value % 1:
             return False
         return self.least <= value <= self.most and not (self.open and value == self.least)
 

@@ -1,5 +1,6 @@
 """`spsa-master status`, once or until the run has ended."""
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,7 +20,9 @@ from spsa.report.events import EVENTS, VOIDS, place, void_lines
 from spsa.report.screen import rendered, screen
 from spsa.report.status import RUNS, STATUS, Status
 from spsa.report.table import TextTable, record, records, terminal
+from spsa.text import printable
 
+_PLACE = re.compile(r"\d{1,9}\.\d{1,9}", re.ASCII)
 _LAST = 100
 """Events, and batches with void games, that are shown: the last ones."""
 
@@ -68,6 +71,9 @@ def status(
     """
     if (watch or every) and (with_events or voids is not None or (watch and every)):
         raise click.UsageError("--watch, --all, and --events with --voids exclude each other")
+    if voids and not _PLACE.fullmatch(voids):
+        wrong = f"'{printable(voids, 80)}' is not ITERATION.BATCH, as in 12.3"
+        raise click.BadParameter(wrong, param_hint="--voids")
     if every:
         standings = store.run_overviews()
         if as_json:

@@ -97,7 +97,7 @@ def _of_lines(path: Path, text: str) -> Imported:
         if "," in line and not line.lstrip().startswith("#")
     ]
     if not rows:
-        remedy = f"name a file of {', '.join(EXPORTED)}"
+        remedy = f"name a file of {', '.join(EXPORTED)}; a params.toml needs no import"
         raise InvalidInput.of(path, path.name, "is of no known format", remedy)
     kind, columns = _columns([row for _, row in rows])
     rows = [(n, row) for n, row in rows if [one.lower() for one in row] != list(columns)]

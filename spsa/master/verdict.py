@@ -104,7 +104,7 @@ def filters_of(run: Run) -> tuple[Filters | None, str]:
         return None, f"theta is at a bound of {plural(many, 'parameter')}"
     found = Filters(observed.rule, state.rule)
     if (games := round(2 * found.pairs)) < _FEWEST:
-        return None, f"{plural(games, 'game')} are too few"
+        return None, f"it rests on {plural(games, 'game')}, too few"
     return found, ""
 
 

@@ -76,7 +76,8 @@ class GamesNeeded:
     def remedy(self, in_flight: int) -> str:
         """What would keep the slots busy with at most `in_flight` iterations in flight."""
         if in_flight < 2 and self.games_to_build <= self.games:
-            return "more iterations, or more games in each, reduce the part of the builds"
+            waits = "builds" if self.build_seconds else "waits between iterations"
+            return f"more iterations, or more games in each, reduce the part of the {waits}"
         return f"games_per_iteration = {self.games_for(in_flight)} keeps them busy"
 
     @property

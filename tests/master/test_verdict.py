@@ -95,7 +95,7 @@ def test_where_nothing_is_known_it_says_why(store, change, why):
 
 def test_of_few_games_nothing_is_claimed(store):
     found = verdict(stage(store, SPACE, 6).now())
-    assert (found.gained, found.unknown) == (None, "48 games are too few")
+    assert (found.gained, found.unknown) == (None, "it rests on 48 games, too few")
     assert (found.more, found.reason) == (None, "all planned games are played")
     assert verdict(stage(store, SPACE, 7, name="more").now()).more is not None
 
