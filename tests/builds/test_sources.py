@@ -10,17 +10,9 @@ from golden import compare_cases
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from spsa.builds.sources import rewriting
 from spsa.builds.sources.constant import ConstantRefused, Notation, Opaque
 from spsa.builds.sources.reading import LANGUAGES, parse
-from spsa.builds.sources.rewriting import (
-    RewriteDiffers,
-    element,
-    elements,
-    render,
-    rewrite,
-    sources_of,
-    unified_patch,
-)
 from spsa.config.space import load_space
 from spsa.config.suggestions import select
 from spsa.core.parameter import SOURCE_SUFFIXES, Location, Number
@@ -42,7 +34,7 @@ def at(text: str) -> Location:
 
 
 def number_of(text: str, place: Location | str, name: str = "x.rs") -> Number:
-    return element(parse(text, name), at(str(place))).number
+    return rewriting.element(parse(text, name), at(str(place))).number
 
 
 def test_what_stands_at_each_place_of_a_file_and_how_it_is_rewritten():
@@ -60,10 +52,10 @@ def test_what_stands_at_each_place_of_a_file_and_how_it_is_rewritten():
 
 def located(file, place):
     """A number with its type and its line, when all but that number stays with another one."""
-    old, source = element(FILES[file], place), TEXTS[file].encode()
+    old, source = rewriting.element(FILES[file], place), TEXTS[file].encode()
     number = old.number + (0.125 if old.real else 3 if old.number > 0 else -3)
-    after = rewrite(TEXTS[file], {place: number}, file).encode()
-    assert element(parse(after.decode(), file), place).number == number
+    after = rewriting.rewrite(TEXTS[file], {place: number}, file).encode()
+    assert rewriting.element(parse(after.decode(), file), place).number == number
     assert source[old.start : old.end].decode() == old.text
     assert after.startswith(source[: old.start]) and after.endswith(source[old.end :])
     return f"line {source[: old.start].count(10) + 1}: {old.number} {old.type or '-'}"
@@ -74,7 +66,9 @@ def rewritten(file, asked):
     for each in asked.split(", "):
         place, number = each.split(" = ")
         wanted[at(place)] = int(number) if number.lstrip("-").isdigit() else float(number)
-    before, after = (text.split("\n") for text in (TEXTS[file], rewrite(TEXTS[file], wanted, file)))
+    before, after = (
+        text.split("\n") for text in (TEXTS[file], rewriting.rewrite(TEXTS[file], wanted, file))
+    )
     return [new for old, new in zip(before, after, strict=True) if old != new]
 
 
@@ -100,7 +94,7 @@ def test_the_numbers_of_small_sources_and_the_names_of_lengths():
 
 def test_of_a_float_that_is_the_same_but_for_rounding_the_digits_stay():
     text = "const A: f64 = -1.805; const B: f64 = 2.8;"
-    after = rewrite(text, {at("A"): -1.8050000000000002, at("B"): 2.80001})
+    after = rewriting.rewrite(text, {at("A"): -1.8050000000000002, at("B"): 2.80001})
     assert after == "const A: f64 = -1.805; const B: f64 = 2.80001;"
 
 
@@ -118,10 +112,10 @@ def test_every_number_has_one_place_and_all_change_at_once(file):
         for one in owner.numbers()
     }
     assert len(wanted) > 20
-    assert rewrite(text, wanted, file) == text
+    assert rewriting.rewrite(text, wanted, file) == text
     raised = {place: number + 1 for place, number in wanted.items()}
-    after = parse(rewrite(text, raised, file), file)
-    assert {place: element(after, place).number for place in raised} == raised
+    after = parse(rewriting.rewrite(text, raised, file), file)
+    assert {place: rewriting.element(after, place).number for place in raised} == raised
 
 
 def test_the_suffixes_of_all_languages_are_those_of_locations():
@@ -137,7 +131,7 @@ def test_a_constant_goes_before_a_variable_of_its_name():
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_byte_order_marks_and_line_ends_stay(prefix, newline):
     text = prefix + HOSTILE.replace("\n", newline)
-    after = rewrite(text, {at("MARGIN"): 201, at("LAST"): -1})
+    after = rewriting.rewrite(text, {at("MARGIN"): 201, at("LAST"): -1})
     assert after == text.replace("= 200;", "= 201;").replace("LAST: i32 = 9", "LAST: i32 = -1")
 
 
@@ -145,8 +139,8 @@ def test_byte_order_marks_and_line_ends_stay(prefix, newline):
 @settings(deadline=None)  # the machine may be busy with games
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_floats_read_back_to_the_bit(number):
-    after = parse(rewrite(HOSTILE, {at("RATE"): number}))
-    assert element(after, at("RATE")).number == number
+    after = parse(rewriting.rewrite(HOSTILE, {at("RATE"): number}))
+    assert rewriting.element(after, at("RATE")).number == number
 
 
 def test_elements_come_in_the_order_of_the_text():
@@ -154,21 +148,21 @@ def test_elements_come_in_the_order_of_the_text():
         ("hostile.rs", "GRID", [1, -2, 3, 4]),
         ("constants.h", "Table", [1, 2, 3, 4, -5, 6]),
     ):
-        found = elements(FILES[file], at(table))
+        found = rewriting.elements(FILES[file], at(table))
         assert [str(place) for place in found][:2] == [f"{table}[0][0]", f"{table}[0][1]"]
         assert [one.number for one in found.values()] == numbers
     for name in ("LMR", "HALF", "ZEROS"):
         with pytest.raises(ConstantRefused):
-            elements(FILES["hostile.rs"], at(name))
+            rewriting.elements(FILES["hostile.rs"], at(name))
 
 
 def test_a_rewrite_that_reads_back_otherwise_is_loud(monkeypatch):
     monkeypatch.setattr(Notation, "write", lambda *_, **__: "41 + 1")
-    with pytest.raises(RewriteDiffers, match="does not read back"):
-        rewrite(HOSTILE, {at("MARGIN"): 42})
+    with pytest.raises(rewriting.RewriteDiffers, match="does not read back"):
+        rewriting.rewrite(HOSTILE, {at("MARGIN"): 42})
     monkeypatch.setattr(Notation, "write", lambda *_, **__: "42; const B: i32 = 3")
-    with pytest.raises(RewriteDiffers):
-        rewrite(HOSTILE, {at("MARGIN"): 42})
+    with pytest.raises(rewriting.RewriteDiffers):
+        rewriting.rewrite(HOSTILE, {at("MARGIN"): 42})
 
 
 @pytest.mark.parametrize("end", ["\n", ""])
@@ -176,11 +170,11 @@ def test_patches_apply(tmp_path, end):
     before = "a\nb\x0cc\nd" + end
     after = "a\nb\x0cC\nd" + end
     (tmp_path / "x.rs").write_text(before)
-    patch = unified_patch(before, after, "x.rs")
+    patch = rewriting.unified_patch(before, after, "x.rs")
     applied = ["git", "apply", "-p1", "-"]
     subprocess.run(applied, input=patch.encode(), cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / "x.rs").read_text() == after
-    assert unified_patch(before, before, "x.rs") == ""
+    assert rewriting.unified_patch(before, before, "x.rs") == ""
 
 
 @pytest.mark.timeout(60)
@@ -198,7 +192,7 @@ def test_patches_apply(tmp_path, end):
 )
 def test_what_is_deep_or_long_is_read_in_linear_time(text):
     try:
-        assert element(parse(text), at("A")).number == 1
+        assert rewriting.element(parse(text), at("A")).number == 1
     except ConstantRefused as refused:
         assert len(str(refused)) < 400
 
@@ -206,7 +200,7 @@ def test_what_is_deep_or_long_is_read_in_linear_time(text):
 @pytest.mark.parametrize("literal", ["1e309", "9" * 500, "0x" + "f" * 5000, "1" + "0" * 5000])
 def test_a_number_that_python_cannot_hold_or_print_is_refused(literal):
     with pytest.raises(ConstantRefused, match="only numbers that are written out"):
-        element(parse(f"const A: f64 = {literal};"), at("A"))
+        rewriting.element(parse(f"const A: f64 = {literal};"), at("A"))
 
 
 MARKS = ("{", "}", "(", ")", "[", "]", "#if X\n", "#endif\n", '"', "/*", "\n", "é")
@@ -225,11 +219,11 @@ def test_of_any_text_every_number_that_is_found_can_be_rewritten(tokens, name):
     for one in file.constants[:5]:
         place = Location.parse(one.path.removeprefix("crate::"))
         try:
-            numbers = elements(file, place)
+            numbers = rewriting.elements(file, place)
         except ConstantRefused:
             continue
         wanted = {at: number.number + 1 for at, number in numbers.items()}
-        after = elements(parse(rewrite(text, wanted, name), name), place)
+        after = rewriting.elements(parse(rewriting.rewrite(text, wanted, name), name), place)
         assert {at: number.number for at, number in after.items()} == wanted
 
 
@@ -240,7 +234,7 @@ def test_a_long_table_is_rewritten_in_one_pass():
     table = Location("TABLE")
     numbers: dict[Location, Number] = {table.at(i): i + 1 for i in range(count)}
     began = time.monotonic()
-    assert rewrite(text, numbers).endswith(f"{count - 1}, {count}];\n")
+    assert rewriting.rewrite(text, numbers).endswith(f"{count - 1}, {count}];\n")
     assert time.monotonic() - began < 20
 
 
@@ -248,9 +242,9 @@ def test_every_value_arrives_in_its_file(tmp_path):
     def shown(files):
         (tmp_path / "params.toml").write_text(files.pop("params.toml"))
         space = load_space(tmp_path / "params.toml")
-        assert sources_of(space, "src/constants.rs") == tuple(files)
+        assert rewriting.sources_of(space, "src/constants.rs") == tuple(files)
         try:
-            written = render(space, space.rounded(space.start()), files)
+            written = rewriting.render(space, space.rounded(space.start()), files)
         except ConstantRefused as refused:
             yield str(refused)
             return

@@ -18,19 +18,7 @@ from golden import compare_cases
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spsa.core.game_settings import (
-    MATE,
-    MAX_DEPTH,
-    MAX_NODES,
-    MAX_NODES_OF_BATCH,
-    Adjudication,
-    Book,
-    GameSettings,
-    MinusSettings,
-    TablebaseRule,
-    TimeControl,
-    TimeKind,
-)
+from spsa.core import game_settings
 from spsa.core.json_values import from_json
 from spsa.core.scoring import Tally
 from spsa.core.uci_options import Declarations
@@ -61,10 +49,12 @@ from worker.runner.pool import PairVoid
 from worker.runner.position import Ending, Position, Termination, drawn
 
 USUAL = EngineLimits()
-NONE = Adjudication(draw=None, resign=None, max_moves=None)
+NONE = game_settings.Adjudication(draw=None, resign=None, max_moves=None)
 START = Opening(chess.STARTING_FEN)
-CLOCK = TimeControl(kind=TimeKind.CLOCK, low=1.0, high=1.0, increment=0.1, margin=0.05)
-NODES = TimeControl(kind=TimeKind.NODES, low=100, high=100)
+CLOCK = game_settings.TimeControl(
+    kind=game_settings.TimeKind.CLOCK, low=1.0, high=1.0, increment=0.1, margin=0.05
+)
+NODES = game_settings.TimeControl(kind=game_settings.TimeKind.NODES, low=100, high=100)
 FOOLS_MATE = ("f2f3", "e7e5", "g2g4", "d8h4")
 KNIGHTS = ("g1f3", "g8f6", "f3g1", "f6g8")
 
@@ -103,7 +93,7 @@ class Scripted:
 
 
 def under(time_control=NODES, adjudication=NONE):
-    return GameSettings(time_control=time_control, adjudication=adjudication)
+    return game_settings.GameSettings(time_control=time_control, adjudication=adjudication)
 
 
 def pairing(opening=START, time=1.0):
@@ -134,9 +124,9 @@ def test_what_a_clock_tells_the_engines_of_a_pair():
     """In each game both make four moves, for which they take the seconds that are `spent`."""
 
     def shown(files):
-        control = TimeControl.parse(files["control"])
+        control = game_settings.TimeControl.parse(files["control"])
         spent = tuple(float(word) for word in files.get("spent", "0 0 0 0").split())
-        minus_settings = MinusSettings(handicap=float(files.get("handicap", "1")))
+        minus_settings = game_settings.MinusSettings(handicap=float(files.get("handicap", "1")))
         settings = replace(under(control), minus=minus_settings)
         drawn = pairing(time=float(files.get("value", control.low)))
         players = [
@@ -201,7 +191,7 @@ def test_how_scores_end_a_game_of_knight_moves():
 
     def shown(files):
         rules = {"draw": None, "resign": None, "max_moves": None, **json.loads(files["rules"])}
-        adjudicator = Adjudicator(from_json(Adjudication, rules))
+        adjudicator = Adjudicator(from_json(game_settings.Adjudication, rules))
         position = Position(START)
         for ply, score in enumerate(files["scores"].split()):
             assert position.make(KNIGHTS[ply % 4])
@@ -283,7 +273,7 @@ def test_what_a_position_makes_of_moves(folder):
             yield f"refused: {refused}"
         if pieces := files.get("tables", files.get("cursed")):
             rule, known = (
-                TablebaseRule(pieces=int(pieces)),
+                game_settings.TablebaseRule(pieces=int(pieces)),
                 tables if "tables" in files else Cursed(),
             )
             yield f"{ruled(position, rule, known)}"
@@ -302,7 +292,7 @@ BESIDE = Opening("4k3/8/8/8/8/8/8/5KR1 w G - 0 1", chess960=True)
 def book(folder, text, name="book.epd"):
     path = folder / name
     path.write_text(text)
-    return Book(name=str(path), chess960=True)
+    return game_settings.Book(name=str(path), chess960=True)
 
 
 def test_a_match_of_chess960_castles_is_written_down_and_needs_engines_that_know_it(tmp_path):
@@ -326,7 +316,7 @@ def test_a_match_of_chess960_castles_is_written_down_and_needs_engines_that_know
     assert done.returncode == 2 and said in done.stderr, done.stderr
 
 
-THREE = TablebaseRule(pieces=3)
+THREE = game_settings.TablebaseRule(pieces=3)
 VALUES = {"KQvK": (2, -2), "KRvK": (2, -2), "KPvK": (0, 0), "KBvK": (0, 0), "KNvK": (0, 0)}
 """White's and Black's value to move, which is right wherever no piece can be taken at once."""
 
@@ -366,19 +356,19 @@ class Cursed:
 
 
 def ruled(position, rule, tables):
-    adjudication = Adjudication(draw=None, resign=None, syzygy=rule)
+    adjudication = game_settings.Adjudication(draw=None, resign=None, syzygy=rule)
     return Adjudicator(adjudication, tables).ending(position, None)
 
 
 def test_a_win_that_takes_too_long_is_a_draw_unless_asked_otherwise():
     position = Position(Opening(TAKES, ("d1d2",)))
     assert ruled(position, THREE, Cursed()) == Ending(1, Termination.TABLES)
-    lost = ruled(position, TablebaseRule(pieces=3, fifty_moves=False), Cursed())
+    lost = ruled(position, game_settings.TablebaseRule(pieces=3, fifty_moves=False), Cursed())
     assert lost == Ending(0, Termination.TABLES), "black to move wins"
 
 
 def test_missing_tables_are_named(folder, tmp_path):
-    assert open_tables(TablebaseRule(pieces=3, folder=str(folder)), ())
+    assert open_tables(game_settings.TablebaseRule(pieces=3, folder=str(folder)), ())
     with pytest.raises(TuningError, match="with --syzygy"):
         open_tables(THREE, ())
     with pytest.raises(TuningError, match="is no folder"):
@@ -387,7 +377,7 @@ def test_missing_tables_are_named(folder, tmp_path):
     with pytest.raises(TuningError, match=r"up to 3 pieces: no KRvK\.rtbw"):
         open_tables(THREE, (folder,))
     with pytest.raises(TuningError, match=r"up to 5 pieces: .*\.rtbw and 138 more"):
-        open_tables(TablebaseRule(pieces=5), (folder,))
+        open_tables(game_settings.TablebaseRule(pieces=5), (folder,))
 
 
 def test_a_match_ends_by_tables(folder, tmp_path):
@@ -449,8 +439,11 @@ def test_numbers_of_a_search_stay_in_their_ranges(said, move):
         answer = SearchReply.of(b"bestmove e2e4", last, 0.5)
     assert re.fullmatch(r"[a-h][1-8][a-h][1-8][qrbn]?", answer.move)
     score = answer.score
-    assert score is None or -MATE <= score <= MATE
-    assert 0 <= answer.nodes <= MAX_NODES and 0 <= answer.depth <= MAX_DEPTH
+    assert score is None or -game_settings.MATE <= score <= game_settings.MATE
+    assert (
+        0 <= answer.nodes <= game_settings.MAX_NODES
+        and 0 <= answer.depth <= game_settings.MAX_DEPTH
+    )
     for name, number in (("nodes", answer.nodes), ("depth", answer.depth)):
         assert not number or re.search(rb"\s%s 0*%d(\s|$)" % (name.encode(), number), last)
     assert_can_be_written_down(answer._replace(move="e2e4"))
@@ -466,14 +459,14 @@ def assert_can_be_written_down(answer):
     pairing = Pairing(number=0, opening=Opening(chess.STARTING_FEN), time=1.0)
     game = Game(drawn(Termination.DRAW), (answer,), chess.WHITE)
     pair = Pair(pairing, game, game)
-    written = "".join(pgn_of(pair, "plus", "minus", TimeControl(low=1, high=1)))
+    written = "".join(pgn_of(pair, "plus", "minus", game_settings.TimeControl(low=1, high=1)))
     assert all(line.isprintable() for line in written.split("\n"))
     fits_its_columns(with_pair(NOTHING_PLAYED, pair))
 
 
 def fits_its_columns(result):
     for number in (result.plus_nodes, result.minus_nodes, result.moves):
-        assert 0 <= number <= MAX_NODES_OF_BATCH
+        assert 0 <= number <= game_settings.MAX_NODES_OF_BATCH
     assert result.plus_nodes + result.minus_nodes < 2**63
     assert len(result.voids) <= VOID_REASONS
     for reason, games in result.voids.items():
@@ -518,8 +511,8 @@ def test_a_match_survives_the_numbers_of_a_liar(tmp_path, lies):
     assert ("+990.00" if lies == LIES else "-M999") in text
 
 
-MOVETIME = TimeControl(low=0.25, high=1.0)
-FEW_NODES = TimeControl(kind=TimeKind.NODES, low=1, high=3)
+MOVETIME = game_settings.TimeControl(low=0.25, high=1.0)
+FEW_NODES = game_settings.TimeControl(kind=game_settings.TimeKind.NODES, low=1, high=3)
 
 
 @pytest.fixture(autouse=True)
@@ -530,7 +523,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module", params=[BUILTIN, UNBALANCED])
 def builtin(request):
-    return load(Book(name=request.param))
+    return load(game_settings.Book(name=request.param))
 
 
 def test_the_builtin_book_is_large_right_and_varied(builtin):
@@ -552,7 +545,7 @@ def test_the_same_pair_has_the_same_opening_for_ever():
     assert drawn_time(MOVETIME, 42, 3) == 0.37680459878517286
     book = builtin_book(BUILTIN)
     assert book is not None
-    assert load(Book()).sha256 == sha256(book.read_bytes()).hexdigest()
+    assert load(game_settings.Book()).sha256 == sha256(book.read_bytes()).hexdigest()
 
 
 @given(seed=st.integers(-(2**63), 2**63), size=st.integers(1, 40), round_number=st.integers(0, 5))
@@ -585,7 +578,7 @@ def book_file(folder, text, name="book.epd"):
 
 def refusal(name):
     with pytest.raises(InvalidInput) as caught:
-        load(Book(name=name))
+        load(game_settings.Book(name=name))
     (fault,) = caught.value.faults
     return str(fault)
 
@@ -604,7 +597,9 @@ def test_a_book_has_these_openings_or_is_refused_with_the_line(tmp_path, capfd):
 
     def said(path, plies=None):
         try:
-            found = load(Book(name=str(path), plies=plies, chess960=path.stem == "960")).openings
+            found = load(
+                game_settings.Book(name=str(path), plies=plies, chess960=path.stem == "960")
+            ).openings
         except InvalidInput as error:
             faults = [str(fault) for fault in error.faults]
             assert all(fault.isprintable() and len(fault) < 2_000 for fault in faults)
@@ -633,9 +628,9 @@ def test_a_book_has_these_openings_or_is_refused_with_the_line(tmp_path, capfd):
 
 def test_a_book_with_another_hash_or_of_too_many_openings_is_refused(tmp_path, monkeypatch):
     name, digest = book_file(tmp_path, EPD), sha256(EPD.encode()).hexdigest()
-    assert load(Book(name=name, sha256=digest)).sha256 == digest
+    assert load(game_settings.Book(name=name, sha256=digest)).sha256 == digest
     with pytest.raises(InvalidInput, match=digest):
-        load(Book(name=name, sha256="0" * 64))
+        load(game_settings.Book(name=name, sha256="0" * 64))
     monkeypatch.setattr(book_module, "MAX_OPENINGS", 2000)
     monkeypatch.setattr(book_module, "MAX_GAMES", 20)
     fault = refusal(book_file(tmp_path, f"{EPD}\n" * 2001))

@@ -34,6 +34,7 @@ from cutting import CutStore
 from engines.faulty import PATIENT, WINNER, children, engine, start_book, wait_until
 from trials import open_scripted
 
+from spsa import errors
 from spsa.builds.artifacts import ArtifactStore
 from spsa.core.game_settings import (
     Book,
@@ -46,15 +47,6 @@ from spsa.core.game_settings import (
 )
 from spsa.core.json_values import stored, to_json
 from spsa.core.scoring import Tally
-from spsa.errors import (
-    DatabaseUnreachable,
-    LeaseLost,
-    OutOfRange,
-    SchemaMismatch,
-    TooManyRequests,
-    TuningError,
-    UnusableState,
-)
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.openings.book import drawn_time, load
 from spsa.protocol import BatchReport, Engine, HeldClaim, Measured
@@ -120,7 +112,7 @@ def test_an_iteration_is_played_counted_and_logged_in_a_line_a_batch_and_a_void_
 @pytest.mark.slow
 def test_an_engine_that_never_plays_pauses_the_run_with_its_reason(staged, offer, tmp_path, sql):
     offer(minus={"fault": "illegal", "at_ply": 1}, batch_games=8)
-    with pytest.raises(TuningError, match="minus: illegal move: e1e8"):
+    with pytest.raises(errors.TuningError, match="minus: illegal move: e1e8"):
         work(staged.store, tmp_path, size=1, max_batches=3)
     run = staged.view().run
     assert run.status is RunStatus.PAUSED
@@ -210,7 +202,7 @@ def test_an_engine_or_a_file_with_other_bytes_is_never_run(changed, staged, offe
     offer(minus={"log": log}, settings={"engine_files": {"EvalFile": file}})
     with (tmp_path / changed).open("ab") as written:
         written.write(b"# more")
-    with pytest.raises(TuningError, match="hashes to"):
+    with pytest.raises(errors.TuningError, match="hashes to"):
         work(staged.store, tmp_path, max_batches=1)
     assert not log.exists()
 
@@ -296,7 +288,7 @@ def test_a_foreign_engine_gets_the_options_of_its_row_alone(staged, tmp_path, mo
     assert (dict(job.minus.options), job.settings.handicap) == ({"Margin": "180"}, 4)
     for refused in (0.5, 1001, float("nan")):
         told = to_json(settings) | {"minus": {"handicap": refused, "foreign": False}}
-        with pytest.raises(UnusableState, match="handicap"):
+        with pytest.raises(errors.UnusableState, match="handicap"):
             stored(GameSettings, told, "game_settings")
 
 
@@ -326,7 +318,9 @@ def test_one_batch_that_cannot_be_played_leaves_the_others(staged, offer, tmp_pa
     assert [tuple(row) for row in rows] == [("done", 0), ("done", 0), ("ready", 1)]
 
 
-@pytest.mark.parametrize("error", [OutOfRange("spsa_batch.moves is -5"), LeaseLost("gone")])
+@pytest.mark.parametrize(
+    "error", [errors.OutOfRange("spsa_batch.moves is -5"), errors.LeaseLost("gone")]
+)
 def test_a_result_that_is_refused_for_good_never_ends_a_worker(staged, offer, tmp_path, error, sql):
     offer()
     refusing = Watched(staged.store, report=Mock(side_effect=error))
@@ -336,8 +330,10 @@ def test_a_result_that_is_refused_for_good_never_ends_a_worker(staged, offer, tm
 
 
 def test_tables_that_become_those_of_another_version_end_a_worker(staged, tmp_path):
-    changed = Watched(staged.store, claim=Mock(side_effect=SchemaMismatch("of another version")))
-    with pytest.raises(SchemaMismatch):
+    changed = Watched(
+        staged.store, claim=Mock(side_effect=errors.SchemaMismatch("of another version"))
+    )
+    with pytest.raises(errors.SchemaMismatch):
         work(changed, tmp_path)
 
 
@@ -349,7 +345,7 @@ def test_a_batch_is_not_lost_when_the_engine_cannot_be_asked_for(staged, offer, 
 
     def stored(sha256):
         if next(silences, False):
-            raise DatabaseUnreachable("the line is dead")
+            raise errors.DatabaseUnreachable("the line is dead")
         return content
 
     minus.unlink()
@@ -556,11 +552,11 @@ def test_a_claim_and_a_report_whose_responses_are_lost_are_made_once(client, run
     client.work_left()
     client.renew([], Measured())
     store.cut_next(cut)
-    with pytest.raises(DatabaseUnreachable):
+    with pytest.raises(errors.DatabaseUnreachable):
         client.claim()
     client.enqueue(reported(claim := client.claim()))
     store.cut_next(cut)
-    with pytest.raises(DatabaseUnreachable):
+    with pytest.raises(errors.DatabaseUnreachable):
         client.deliver()
     assert client.unreported == 1
     client.deliver()
@@ -647,7 +643,9 @@ def test_a_claim_that_is_refused_for_now_waits_as_long_as_the_server_says(
 ):
     client.renew([], Measured())
     with monkeypatch.context() as patch:
-        patch.setattr(asked, "ask", Mock(side_effect=TooManyRequests("too many batches", 60.0)))
+        patch.setattr(
+            asked, "ask", Mock(side_effect=errors.TooManyRequests("too many batches", 60.0))
+        )
         assert client.claim() is None
     now[0] += 59
     assert client.claim() is None
