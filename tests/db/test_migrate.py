@@ -11,8 +11,7 @@ import sqlalchemy as sa
 from asking import Store
 from builders import LEASE, Stage, new_worker, result_of, stage
 from console import call, master, worker
-from invariants import broken
-from shell import Shell
+from shell import Shell, broken
 
 from spsa.db import database, migrate
 from spsa.db.database import create_engine

@@ -38,9 +38,8 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from invariants import broken
 from served import serving
-from shell import Shell
+from shell import Shell, broken
 
 from spsa import errors
 from spsa.core.scoring import Tally

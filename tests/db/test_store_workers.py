@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from builders import TERMS, new_engine, stage
-from invariants import broken
+from shell import broken
 from transcripts import headings
 
 from spsa.core.game_settings import Book, EngineFile

@@ -9,7 +9,7 @@ import pytest
 from asking import Store
 from console import PATIENCE
 from engines.faulty import wait_until
-from invariants import broken
+from shell import broken
 from tuner import ENDLESS, Tuner, before_each_answer, engines_of, uci_tuner
 
 from spsa.config.projection import says

@@ -17,8 +17,7 @@ import pytest
 from asking import Store
 from console import FIXTURES, PATIENCE, Running
 from engines.faulty import wait_until
-from invariants import broken
-from shell import Shell
+from shell import Shell, broken
 from trials import UNHURRIED, OneIteration
 from tuner import ENDLESS, Tuner, texts, uci_tuner
 

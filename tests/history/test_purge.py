@@ -19,10 +19,9 @@ from cutting import CutStore
 from fuzzing import LONG
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from invariants import broken
 from masters import GAMES, FakeSleep, RunUnderTest
 from purges import BAD, bits, gone_on, healthy, moved, pure, take_turns, violations
-from shell import Shell
+from shell import Shell, broken
 from sqlalchemy import event
 from stories import Story
 from transcripts import headings

@@ -10,8 +10,8 @@ from builders import new_engine, new_run, new_worker, play, result_of
 from cutting import KillableStore, Killed
 from engines.faulty import wait_until
 from fuzzing import LONG, SEED
-from invariants import broken
 from masters import GAMES, SPACE, FakeSleep, FixedDelivery, RunUnderTest, settings
+from shell import broken
 
 from spsa.db.run_view import RunView
 from spsa.errors import BuildFailed, Fault, InvalidInput, MasterLeaseLost

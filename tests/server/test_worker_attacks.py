@@ -16,9 +16,8 @@ import pytest
 import urllib3
 from asking import RemoteStore
 from builders import LEASE, build_result, built, new_worker, result_of, stage
-from invariants import broken
 from served import serving
-from shell import Shell
+from shell import Shell, broken
 
 from spsa.core.json_values import to_json
 from spsa.lifecycle import MachineRole, RunStatus

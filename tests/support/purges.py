@@ -4,8 +4,8 @@ import struct
 import uuid
 
 from builders import LEASE, new_worker, play, result_of
-from invariants import broken
 from masters import FakeSleep
+from shell import broken
 
 from spsa.core.scoring import Tally
 from spsa.history.doctor import check_run

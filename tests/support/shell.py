@@ -1,5 +1,6 @@
-"""Somebody with a shell on the tuner's database: any statement, and the passing of time."""
+"""Somebody with a shell on the tuner's database: any statement, the passing of time, invariants."""
 
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,6 +12,11 @@ _PAST = {
     "sqlite": "strftime('%Y-%m-%d %H:%M:%f', 'now', '-60 seconds')",
     "postgresql": "clock_timestamp() - interval '60 seconds'",
 }
+_QUERIES = Path(__file__).with_name("invariants.sql").read_text(encoding="utf-8").split("-- ")[1:]
+_ALL = " UNION ALL ".join(
+    f"SELECT '{name}' FROM ({query.rstrip()}) AS q{i}"  # noqa: S608
+    for i, (name, _, query) in enumerate(query.partition("\n") for query in _QUERIES)
+)
 
 
 class Shell:
@@ -33,3 +39,12 @@ class Shell:
 
     def close(self) -> None:
         self._engine.dispose()
+
+
+def broken(sql):
+    """The invariants of a tuning database that do not hold; `sql` runs a query.
+
+    The SQL is our own: no code of the store is trusted. Neither what the constraints of the tables
+    keep is there, nor theta, which `check_run` compares.
+    """
+    return [name for (name,) in sql(_ALL)]
