@@ -218,8 +218,8 @@ class FileMaker:
         ):
             self.pinned.verify()
             given = json.dumps(dict(values)).encode()
-            self.commands.answer(argv, out := Path(folder), self.timeout, given)
-            written = sorted(out.iterdir())
+            self.commands.answer(argv, Path(folder), self.timeout, given)
+            written = sorted(Path(folder).iterdir())
             self._check(written)
             return {file.name: self.store.put(file) for file in written}
 

@@ -121,17 +121,19 @@ def worker_beside(config: Config, folder: Path, slots: int, *options: str) -> It
 
 
 def _show(store: Store, run: Run, folder: Path, seconds: float) -> None:
-    (match,) = store.matches(run.id)
     terminal().print(TextTable(PARAMETERS, parameters(run)))
     with working("writing the report"):
         write_whole(folder / "report.html", page(report(store, run)).encode())
     called = Path(sys.argv[0])
     program = str(called) if called.name == "spsa-master" else "spsa-master"
+    for match in store.matches(run.id)[-1:]:  # a run that was stopped has none
+        echo(
+            "",
+            f"tuned against start, {score(match.tally)}",
+            f"the tuned engine is {elo_text(match.tally)} Elo stronger than the start (95%), found "
+            f"in {duration(seconds)}",
+        )
     echo(
-        "",
-        f"tuned against start, {score(match.tally)}",
-        f"the tuned engine is {elo_text(match.tally)} Elo stronger than the start (95%), found in "
-        f"{duration(seconds)}",
         "The demo started from bad values: its patch shows what a patch looks like, and may make "
         "the engine weaker than the values in its source.",
         "",

@@ -118,9 +118,8 @@ class Validation(MasterSession[Iteration]):
     """
 
     match: ValidationMatch
-    _number: int | None = field(
-        init=False, default=None
-    )  # of the match, if its first round is open
+    # of the match, if its first round is open
+    _number: int | None = field(init=False, default=None)
     _building: Future[Sides] | None = field(init=False, default=None)
     _seen_open: set[int] = field(init=False, default_factory=set)  # the numbers of rounds
 
@@ -150,11 +149,12 @@ class Validation(MasterSession[Iteration]):
     def _begun(self, view: RunView) -> int | None:
         """The number of the same match, if a round of it is open or its test is not decided."""
         alike = [one for one in self.store.matches(view.run.id) if self.match.is_of(one)]
-        for last in alike[-1:]:
-            test = sprt_of(self.match.compared, last.tally)
-            if last.is_open or (test is not None and test.accepted is None):
-                return last.match_number
-        return None
+        if not alike:
+            return None
+        last = alike[-1]
+        test = sprt_of(self.match.compared, last.tally)
+        goes_on = last.is_open or (test is not None and test.accepted is None)
+        return last.match_number if goes_on else None
 
     def _rounds(self, run: Run) -> tuple[list[Iteration], list[Iteration]]:
         """The rounds that count or will, and those that another process has abandoned."""

@@ -81,7 +81,7 @@ def test_only_the_proxy_is_answered(store, visit):
         visit(client, "another address" if address == "192.0.2.7" else "the proxy", token=TOKEN)
 
 
-@pytest.mark.parametrize("proxy", [LOOPBACK, None], ids=["by a proxy", "by nobody else"])
+@pytest.mark.parametrize("proxy", [LOOPBACK, None], ids=["by a proxy", "without a proxy"])
 def test_the_client_and_the_scheme_are_named(proxy, store):
     client = client_of(store, people(TOKEN), SITE, proxy=proxy, address="127.0.0.1")
 

@@ -97,7 +97,7 @@ def parse_all(texts: Mapping[str, str]) -> dict[str, SourceFile]:
 def _definitions(tree: Tree) -> Iterator[tuple[str, str]]:
     """The functions with their texts, and what has a value outside of them.
 
-    Macros have no name: whoever reads what they declare is not known.
+    Macros have no name: what reads the values that they declare is not known.
     """
     end = 0
     for node, name, parts in sorted(tree.marks, key=lambda mark: mark.node.start_byte):
