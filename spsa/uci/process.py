@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from secrets import token_hex
@@ -91,7 +92,7 @@ class EngineProcess:
         for readable in (self._out, self._errors, self._stop_signal):
             self._poller.register(readable, select.POLLIN)
         self._output_alone = [(self._out, select.POLLIN)]
-        self._last: tuple[bytes, bytes] = (b"", b"")
+        self._last: deque[bytes] = deque(maxlen=_LAST_LINES)  # so many chunks hold as many lines
         self._last_errors = b""
 
     def write(self, data: bytes) -> None:
@@ -119,7 +120,7 @@ class EngineProcess:
         chunk = os.read(self._out, CHUNK)
         if not chunk:
             raise self._ended()
-        self._last = self._last[1], chunk
+        self._last.append(chunk)
         output += chunk
 
     def _has_output(self, ready: set[int]) -> bool:
