@@ -102,7 +102,7 @@ def _play(engines: tuple[Path, ...], settings: Settings, limits: EngineLimits) -
             from worker.replay import replay
         except ModuleNotFoundError:  # a zipapp
             raise click.UsageError(NO_DATABASE) from None
-        return replay(settings, limits)
+        return replay(settings.replay, settings, limits)
     from worker.match import run_match
 
     first, second = engines
@@ -116,7 +116,6 @@ def log_to_stderr(*, verbose: bool) -> None:
     root = logging.getLogger("worker")
     root.handlers = [handler]
     root.setLevel(logging.DEBUG if verbose else logging.INFO)
-    root.propagate = False
 
 
 def main() -> None:

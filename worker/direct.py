@@ -93,7 +93,7 @@ def machine_secret(folder: Path) -> str:
         if not file.exists():
             # Written under another name and linked, so that no process reads half of it.
             fresh = file.with_name(f"{_SECRET}.{os.getpid()}")
-            fresh.touch(mode=0o600, exist_ok=False)
+            fresh.touch(mode=0o600)
             fresh.write_text(token_hex(32))
             with suppress(FileExistsError):  # another process of this machine was faster
                 os.link(fresh, file)

@@ -106,11 +106,11 @@ def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimit
         loop.play()
     told = as_json(match, loop.played, time.monotonic() - began, loop.failure)
     if settings.json:
-        echo_json(told, indent=2)
+        echo_json(told)
     else:
         echo(*report_lines(match, loop.played.tally, told))
     if received.count:
-        return received.exit_code or INTERRUPTED
+        return INTERRUPTED
     return 0 if loop.failure is None else 1
 
 
@@ -160,7 +160,7 @@ def match_of(first: Path, second: Path, settings: Settings) -> Match:
         )
     rules = _adjudication(settings)
     both = dict(settings.option) | ({CHESS960: "true"} if chess960 else {})
-    names = [printable(path.name, NAME_LENGTH - len(" (1)")) for path in (first, second)]
+    names = [printable(path.name, NAME_LENGTH) for path in (first, second)]
     if names[0] == names[1]:
         names = [f"{name} ({number})" for number, name in enumerate(names, start=1)]
     return Match(
@@ -236,8 +236,8 @@ def as_json(
         "time_losses": [count.plus_time_losses, count.minus_time_losses],
         "moves": count.moves,
         "nodes": [count.plus_nodes, count.minus_nodes],
-        "seconds": round(seconds, 3),
-        "games_per_second": round(tally.games / seconds if seconds else 0.0, 3),
+        "seconds": seconds,
+        "games_per_second": tally.games / seconds,
         "nps": round(nps(count) or 0),
         "seed": match.seed,
         "book_sha256": match.book.sha256,
@@ -334,7 +334,7 @@ def _game(opening: Opening, game: Game, headers: Mapping[str, str]) -> str:
     for move, comment in moves:
         node = node.add_variation(chess.Move.from_uci(move), comment=comment)
     node.comment = f"{node.comment}, {kind}" if moves else str(kind)
-    text: str = shown.accept(chess.pgn.StringExporter(columns=80))
+    text: str = shown.accept(chess.pgn.StringExporter())
     # No spaces inside the braces: programs that read other runners' files rely on it.
     return text.replace("{ ", "{").replace(" }", "}") + "\n\n"
 
@@ -352,4 +352,4 @@ def _score(score: int | None) -> str:
 
 
 def _quoted(value: str) -> str:
-    return printable(value, NAME_LENGTH).replace("\\", "\\\\").replace('"', '\\"')
+    return value.replace("\\", "\\\\").replace('"', '\\"')

@@ -44,7 +44,7 @@ def place_of(text: str) -> tuple[str | None, int, int, int | None]:
     return run, int(iteration), int(batch), None if pair is None else int(pair)
 
 
-def replay(settings: Settings, limits: EngineLimits) -> int:
+def replay(place: str, settings: Settings, limits: EngineLimits) -> int:
     """Play it again and say how it compares; the exit code is 1 where counts differ that must not.
 
     Raises:
@@ -52,8 +52,8 @@ def replay(settings: Settings, limits: EngineLimits) -> int:
         TuningError: this machine finds an engine of the batch nowhere.
     """
     url = private_url(settings.database_url, settings.database_url_file)
-    run, iteration, batch, pair = place_of(settings.replay or "")
-    with Interrupts() as received, closing(opened(url, lambda: received.count > 0)) as store:
+    run, iteration, batch, pair = place_of(place)
+    with Interrupts() as received, closing(opened(url, lambda: bool(received.count))) as store:
         claim, reported, scale = store.played_batch(store.run(run).id, iteration, batch)
         job = _part(job_maker(settings, store).job(claim), pair).scaled(scale)
         echo(f"{claim.run_name} iteration {iteration}, batch {batch}:")
@@ -66,7 +66,7 @@ def replay(settings: Settings, limits: EngineLimits) -> int:
     if loop.failure is not None:
         raise TuningError(f"the batch cannot be played: {loop.failure}")
     if received.count:
-        return received.exit_code or INTERRUPTED
+        return INTERRUPTED
     return 0 if pair is not None else _compared(loop.played.tally, reported, claim)
 
 

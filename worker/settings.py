@@ -287,7 +287,7 @@ class Settings:
     @property
     def is_worker(self) -> bool:
         """Whether the runs of a server or a database are played."""
-        return self.spsa or bool(self.server and not self.replay)
+        return self.spsa or bool(self.server)
 
     @property
     def idle_limit(self) -> float:

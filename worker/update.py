@@ -37,7 +37,6 @@ class Restart(Exception):
 
     def carry_out(self) -> NoReturn:
         """Become the new version."""
-        sys.stderr.flush()
         environment = {**os.environ, "SPSA_TOKEN": self.args[0]}
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 

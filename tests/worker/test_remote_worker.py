@@ -15,7 +15,6 @@ import sys
 import time
 import zipfile
 from contextlib import closing, nullcontext
-from math import inf
 
 import pytest
 from asking import RemoteStore
@@ -30,9 +29,7 @@ from spsa import errors
 from spsa.protocol import PROTOCOL
 from spsa.server.worker_files import packed, packed_sha256
 from worker.batches.loop import NOTHING_TO_DO
-from worker.batches.service import server_of
 from worker.remote import ServerVersion
-from worker.settings import Settings
 
 REVOKED = refusal(403, "it was revoked", "revoked")
 
@@ -169,42 +166,6 @@ def test_an_interrupt_ends_a_long_download_and_hands_the_batch_back(start, serve
     assert running.ended() == 130
     (released,) = server.asked("/worker/release")
     assert released.json["batch_id"] == 1
-
-
-URL = "https://tuning.example.org"
-
-
-@pytest.mark.parametrize(
-    ("given", "variables", "url", "token"),
-    [
-        ({"server": URL}, {"SPSA_TOKEN": "t"}, URL, "t"),
-        ({}, {"SPSA_SERVER": URL, "SPSA_TOKEN": "t"}, URL, "t"),
-        ({"server": URL}, {"SPSA_SERVER": "other", "SPSA_TOKEN": "t"}, URL, "t"),
-        ({"database_url": "sqlite:///x"}, {"SPSA_SERVER": URL, "SPSA_TOKEN": "t"}, None, None),
-    ],
-)
-def test_where_a_worker_plays_and_until_when(given, variables, url, token):
-    found = server_of(Settings(**given), variables)
-    assert found == (None if url is None else (url, token))
-    assert "SPSA_TOKEN" not in variables
-    for then, idle, limit in (("", None, inf), ("poweroff", None, 600), ("poweroff", 5.0, 5)):
-        assert Settings(**given, then=then or None, idle_timeout=idle).idle_limit == limit
-
-
-def test_a_token_is_in_a_file_that_others_cannot_read(tmp_path, capsys):
-    file = tmp_path / "token"
-    file.write_text("t\n")
-    file.chmod(0o644)
-    given = Settings(server=URL, token_file=file)
-    found = server_of(given, {"SPSA_TOKEN": "of the environment"})
-    assert found == (URL, "t")
-    assert "other users can read" in capsys.readouterr().err
-    file.chmod(0o600)
-    server_of(given, {})
-    assert capsys.readouterr().err == ""
-    file.write_text("two\nlines\n")
-    with pytest.raises(errors.InvalidInput):
-        server_of(given, {})
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import re
 import shlex
 import stat
 from functools import reduce
+from math import inf
 from pathlib import Path
 
 import click
@@ -15,7 +16,14 @@ from console import compete as run_compete
 from engines.faulty import engine
 from golden import compare_cases
 
-from spsa.core.game_settings import DrawRule, ResignRule, TimeControl, TimeKind
+from spsa.core.game_settings import (
+    Adjudication,
+    DrawRule,
+    GameSettings,
+    ResignRule,
+    TimeControl,
+    TimeKind,
+)
 from spsa.errors import InvalidInput
 from worker import cli
 from worker.batches.service import server_of
@@ -37,7 +45,9 @@ def places(tmp_path_factory):
     engine(folder, "engine", moves="e2e4")
     (folder / "book.epd").write_text(EPD + "\n")
     (folder / "book.pgn").write_text(PGN)
-    (folder / "url").write_text("sqlite:///spsa.db\n")
+    for name, text in (("url", "sqlite:///spsa.db"), ("token", "t"), ("words", "two words")):
+        (folder / name).write_text(f"{text}\n")
+        (folder / name).chmod(0o644 if name == "url" else 0o600)
     os.mkfifo(folder / "pipe")
     before, logger = Path.cwd(), logging.getLogger("worker")
     handlers, level, propagate = logger.handlers, logger.level, logger.propagate
@@ -52,47 +62,59 @@ def places(tmp_path_factory):
 
 
 def ready(typed):
-    """As far as `compete` goes before it starts a process; None where it ends by itself."""
-    try:
-        given = dict(cli.compete.make_context("compete", list(typed)).params)
-    except click.exceptions.Exit:  # --help, --version
-        return None
+    """As far as `compete` goes before it starts a process."""
+    given = dict(cli.compete.make_context("compete", list(typed)).params)
     engines, settings = given.pop("engines"), Settings(**given)
     cli.check(engines, settings)
     limits = settings.engine_limits()
     assert 0 <= (limits.memory or 0) < 2**63 and 0 <= limits.file_size < 2**63
     assert 1 <= settings.concurrency <= 4096
-    if settings.replay:
-        place_of(settings.replay)
-    if not (settings.is_worker or settings.replay):
-        return match_of(*engines, settings)
-    if server_of(settings, os.environ) is None:
-        private_url(settings.database_url, settings.database_url_file)
-    return settings
+    return settings if settings.is_worker or settings.replay else match_of(*engines, settings)
+
+
+def played(settings):
+    """Where a worker plays and with which token; where a replay finds its batch, and which."""
+    batch = place_of(settings.replay) if settings.replay else None
+    served = server_of(settings, os.environ)
+    url = private_url(settings.database_url, settings.database_url_file) if not served else ""
+    where = url or "{}, {}".format(*served)
+    until = f", until {settings.idle_limit:g} s without work" if settings.idle_limit < inf else ""
+    return f"{where}, {batch}" if batch else where + until
 
 
 NAMED = {"{long}": LONG_PATH, "{many}": "1" * 20_000, "{newline}": "\r\n"}
-MASKED = ((r"x{99,}", "{long}"), (r"(?<= on )\d+(?= cores)|(?<=give )\d+", "{cores}"))
+MASKED = (
+    (r"x{99,}", "{long}"),
+    (r"(?<= on )\d+(?= cores)|(?<=give )\d+", "{cores}"),
+    (r"\S*/places\d+", "{here}"),
+)
 
 
-def test_a_wrong_command_line_is_refused_in_a_sentence():
-    def refusal(files):
+def test_a_command_line_is_refused_in_a_sentence_or_says_where_to_play(capsys):
+    def shown(files):
         typed = shlex.split(files.pop("typed"))
         for name, text in NAMED.items():
             typed = [word.replace(name, text) for word in typed]
-        refused = pytest.raises((click.ClickException, InvalidInput))
-        with pytest.MonkeyPatch.context() as patch, refused as caught:
+        with pytest.MonkeyPatch.context() as patch:
             for name, value in files.items():
-                patch.setenv(name, value)
-            ready(typed)
-        error = caught.value
-        text = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        assert error.exit_code == 2
-        for line in text.split("\n"):
-            assert line.isprintable() and len(line) <= 1_600 and "secret" not in line
+                if name.endswith(".toml"):
+                    Path(name).write_text(value + "\n")
+                else:
+                    patch.setenv(name, value)
+            try:
+                text = played(ready(typed))
+                assert not {"DATABASE_URL", "SPSA_TOKEN"} & os.environ.keys()
+            except (click.ClickException, InvalidInput) as error:
+                assert error.exit_code == 2
+                told = isinstance(error, click.ClickException)
+                text = error.format_message() if told else str(error)
+        Path("config.toml").unlink(missing_ok=True)
+        for line in (text + "\n" + capsys.readouterr().err).strip("\n").split("\n"):
+            assert line.isprintable() and len(line) <= 1_600
+            assert "secret" not in line or "warning" in text
             yield reduce(lambda said, mask: re.sub(*mask, said), MASKED, line)
 
-    compare_cases(Path(__file__).with_name("arguments.txt"), refusal)
+    compare_cases(Path(__file__).with_name("arguments.txt"), shown)
 
 
 def test_a_cache_that_cannot_be_is_refused_before_a_claim(places, sqlite_url):
@@ -106,16 +128,17 @@ def test_what_is_right_is_taken():
     assert isinstance(found, Match) and found.bounds == (-5, 5)
     every = found.template
     assert (every.plus.name, every.minus.name) == ("engine (1)", "engine (2)")
-    rules = every.settings.adjudication
-    assert rules.draw == DrawRule(move_number=7, count=2, score=9)
-    assert rules.resign == ResignRule(count=4, score=300)
-    found = ready(
-        [*MATCH, "--tc", "40/86400+86400", "--option", "Hash=ß \u265e", "--book", "book.pgn"]
+    assert every.settings.adjudication == Adjudication(
+        draw=DrawRule(move_number=7, count=2, score=9), resign=ResignRule(count=4, score=300)
     )
+    typed = "--tc 40/86400+86400 --margin 2 --no-adjudication --book book.pgn -c 4096 --force"
+    found = ready([*MATCH, *typed.split(), "--option", "Hash=ß \u265e"])
     assert isinstance(found, Match) and found.template.plus.options == {"Hash": "ß \u265e"}
-    assert found.template.settings.time_control == TimeControl(
-        kind=TimeKind.CLOCK, low=86_400, high=86_400, increment=86_400, moves=40
+    clock = TimeControl(
+        kind=TimeKind.CLOCK, low=86_400, high=86_400, increment=86_400, moves=40, margin=2
     )
+    no_rules = Adjudication(draw=None, resign=None, max_moves=None)
+    assert found.template.settings == GameSettings(time_control=clock, adjudication=no_rules)
     typed = "--spsa --database-url sqlite:///s.db --run b --run a --label z --label a.1"
     served = ready([*typed.split(), "--not", "c d", "--name", "x" * 200])
     assert isinstance(served, Settings)
@@ -124,7 +147,8 @@ def test_what_is_right_is_taken():
 
 
 def test_a_machine_keeps_its_secret_where_nobody_else_reads_it(tmp_path):
-    secret = machine_secret(tmp_path / "cache")
-    assert machine_secret(tmp_path / "cache") == secret and len(secret) == 64
-    kept = [tmp_path / "cache", *(tmp_path / "cache").iterdir()]
+    folder, nowhere = tmp_path / "new" / "cache", Path("/dev/null/none")
+    secret, *others = map(machine_secret, (folder, folder, nowhere, nowhere))
+    assert others[0] == secret and len({*others}) == 3 and {*map(len, others)} == {64}
+    kept = [folder, *folder.iterdir()]
     assert [stat.S_IMODE(path.stat().st_mode) for path in kept] == [0o700, 0o600]

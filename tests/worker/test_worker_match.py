@@ -5,15 +5,18 @@ import re
 import shlex
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from asking import Store
 from builders import NODES, stage
 from console import ROOT, Running, Said, call, compete, games_of, worker
 from engines.faulty import LOSER, engine, start_book
+from golden import compare
 from transcripts import Transcript
 from trials import OneIteration, open_scripted
 
+from spsa.uci import system
 from worker import machine
 from worker.settings import Settings
 
@@ -34,7 +37,7 @@ def test_a_match_is_played_counted_and_written_down(winner, loser, tmp_path):
     assert [report[name] for name in counts] == ["winner", "loser", 6, 6, 0, 0, [0, 0, 0, 0, 3], {}]
     assert report["moves"] == 3 * (7 + 4)
     assert report["games_per_second"] == pytest.approx(6 / report["seconds"], rel=0.02)
-    assert report["complete"]
+    assert report["complete"] and report["nps"] > 0 and 0 < report["seconds"] < 200
     assert "setoption name Margin value -2\n" in (tmp_path / "winner.log").read_text()
     games = games_of(pgn)
     assert [game.headers["Round"] for game in games] == ["1.1", "1.2", "2.1", "2.2", "3.1", "3.2"]
@@ -50,8 +53,9 @@ def test_a_match_is_played_counted_and_written_down(winner, loser, tmp_path):
 
 def test_a_sequential_test_ends_the_match_when_it_is_decided(winner, loser, tmp_path):
     shared = ("--games", 1000, "--nodes", MANY, "--book", start_book(tmp_path), "-c", 1)
-    done = compete(winner, loser, *shared, "--sprt", 0, 100)
+    done = compete(winner, loser, *shared, "--sprt", 0, 100, PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
+    assert re.findall(r"^(\d+) of 1000 games: \+\1 -0 =0", done.stderr, re.M) == ["20"]
     for line in (
         r"winner against loser: (\d+) of 1000 games\nW-L-D +\1-0-0",
         r"Ptnml\(0-2\) +0, 0, 0, 0, \d+",
@@ -103,26 +107,26 @@ def test_what_cannot_play_is_told(show, tmp_path):
 
 
 def test_ctrl_c_reports_what_was_played(winner, tmp_path):
-    hanging = engine(
-        tmp_path, "hanging", moves=LOSER, fault="hang", at_ply=5, only_once=tmp_path / "once"
-    )
-    book = ("--book", start_book(tmp_path))
-    running = Running(worker(winner, hanging, *book, "--games", 200, "--movetime", 60, "-c", 1))
-    running.until((tmp_path / "once").exists)
+    once, pgn = tmp_path / "once", tmp_path / "games.pgn"
+    hangs = {"moves": LOSER, "fault": "hang", "at_ply": 5, "only_once": once, "skip": 1}
+    words = ("--book", start_book(tmp_path), "--games", 200, "--movetime", 60, "-c", 1)
+    running = Running(worker(winner, engine(tmp_path, "hanging", **hangs), *words, "--pgn", pgn))
+    running.until(lambda: once.exists() and len(games_of(pgn)) == 2)
     running.send_signal(signal.SIGINT)
     assert running.ended() == 130
-    assert "0 of 200 games" in running.out
+    assert "2 of 200 games" in running.out
 
 
 def test_help_needs_nothing_heavy():
     done = call([sys.executable, "-X", "importtime", "-m", "worker", "--help"], ROOT)
     lines = [line.rpartition("|")[2].strip() for line in done.stderr.splitlines()]
     imported = {line.partition(".")[0] for line in lines}
-    assert "compete --spsa -c 8" in done.stdout and "click" in imported
+    compare(Path(__file__).with_name("help.txt"), done.stdout)
+    assert "click" in imported
     assert not imported & {"numpy", "sqlalchemy", "chess", "rich", "asyncio"}
 
 
-def test_siblings_of_one_core_are_counted_once_and_engines_share_the_memory(tmp_path):
+def test_siblings_of_one_core_are_counted_once_and_engines_share_the_memory(tmp_path, monkeypatch):
     for number, group in enumerate(("0,2", "1,3", "0,2", "1,3")):
         folder = tmp_path / f"cpu{number}" / "topology"
         folder.mkdir(parents=True)
@@ -135,6 +139,17 @@ def test_siblings_of_one_core_are_counted_once_and_engines_share_the_memory(tmp_
     assert Settings().engine_limits().memory == max(2**28, whole // 4)
     assert Settings(engine_memory=7).engine_limits().memory == 7 * 2**20
     assert Settings(concurrency=10**6).engine_limits().memory == 2**28
+    quota = tmp_path / "quota"
+    for name in ("_CPU_QUOTA", "_MEMORY_QUOTA"):
+        monkeypatch.setattr(machine, name, quota)
+    cores = len(system.logical_cores())
+    for text, found in (("max 1", cores), ("1 2", 1), (f"{2 * cores} 1", cores)):
+        quota.write_text(f"{text}\n")
+        assert machine.usable_cores() == found
+        assert machine.default_concurrency() <= found
+    for text, found in (("max", whole), (f"{2**25}", 2**25), (f"{2**60}", whole)):
+        quota.write_text(f"{text}\n")
+        assert machine.memory() == found
 
 
 @pytest.fixture
@@ -157,7 +172,10 @@ def test_a_batch_is_played_again_and_compared(played, sql):
     before = sql("SELECT * FROM spsa_batch ORDER BY id")
     done = again(played, "--replay", "1.0", "--pgn", pgn)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "now +4 -0 =0 for plus, as it was reported"
+    assert done.stdout == (
+        "first iteration 1, batch 0:\n  pair 1: +2 -0 =0 for plus\n  pair 2: +2 -0 =0 for plus\n"
+        "now +4 -0 =0 for plus, as it was reported\n"
+    )
     games = games_of(pgn)
     assert [game.headers["White"] for game in games] == ["plus", "minus"] * 2
     assert [game.headers["Result"] for game in games] == ["1-0", "0-1"] * 2
@@ -172,15 +190,19 @@ def test_a_batch_is_played_again_and_compared(played, sql):
         assert done.stdout.splitlines()[-1] == (
             "now +4 -0 =0 for plus; it was reported as +0 -4 =0 for plus"
         )
+    sql('UPDATE spsa_iteration SET plus_options = \'{"Nonsense": "1"}\'')
+    done = again(played, "--replay", "1.0")
+    assert done.returncode == 1 and "pair 1 void: plus: refused option" in done.stdout
+    assert "compete: the batch cannot be played: a pair is void and would be void" in done.stderr
 
 
 @pytest.mark.slow
 def test_one_pair_is_the_same_pair_as_in_its_batch(played, show):
     whole, one = played.folder / "whole.pgn", played.folder / "one.pgn"
     assert again(played, "--replay", "1.1", "--pgn", whole).returncode == 0
-    done = again(played, "--replay", "1.1:2", "--pgn", one)
-    assert done.returncode == 0 and "pair 2: +2 -0 =0 for plus" in done.stdout, done.stderr
-    same = [list(game.mainline_moves()) for game in games_of(whole)][2:]
+    done = again(played, "--replay", "1.1:1", "--pgn", one)
+    assert done.returncode == 0 and "pair 1: +2 -0 =0 for plus" in done.stdout, done.stderr
+    same = [list(game.mainline_moves()) for game in games_of(whole)][:2]
     assert [list(game.mainline_moves()) for game in games_of(one)] == same
     show("a batch that cannot be played again")
 
@@ -192,4 +214,5 @@ def test_engines_of_several_threads_are_replayed_on_as_many_slots(sqlite_url, tm
     with Store(sqlite_url) as store:
         open_scripted(stage(store), tmp_path, threads, threads, settings)
     done = again(OneIteration(sqlite_url, tmp_path), "--replay", "1.0")
-    assert done.stdout.splitlines()[-1] == "now +4 -0 =0 for plus; it was not reported yet"
+    assert done.stdout.endswith("\nnow +4 -0 =0 for plus; it was not reported yet\n")
+    assert done.returncode == 0

@@ -167,7 +167,7 @@ class Service:
         self._info = replace(self._info, secret=machine_secret(cache_folder()))
         while not received.count:
             try:
-                found = opened(url, lambda: received.count > 0)
+                found = opened(url, lambda: bool(received.count))
             except (DatabaseUnreachable, TablesMissing) as error:
                 if self._settings.once:
                     raise
