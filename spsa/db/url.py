@@ -16,7 +16,7 @@ DEFAULT_URL = "sqlite:///spsa.db"
 
 TYPED_PASSWORD = (
     "every user of this machine can read a command line, and the password in it: use "
-    "DATABASE_URL, --database-url-file or ~/.pgpass"
+    "DATABASE_URL, DATABASE_URL_FILE or ~/.pgpass"
 )
 """The warning for a URL with a password on a command line."""
 

@@ -32,23 +32,7 @@ def test_a_plan_is_made_without_a_database_and_leaves_none(quick, transcript):
     transcript("what the command line says goes before assumptions")
     assert sorted(path.name for path in quick.rglob("*")) == before
     transcript("each of several time controls has its cost")
-
-
-@pytest.mark.long
-@pytest.mark.slow
-def test_iterations_in_flight_follow_the_fleet_unless_their_number_is_written(quick, ask):
-    file = quick / "config.toml"
-    text = file.read_text(encoding="utf-8").replace("= 20\n[build]", "= 400\n[build]\nat_once = 9")
-    auto, fixed = (
-        text.replace("[games]", f"[games]\niterations_in_flight = {in_flight}")
-        for in_flight in ('"auto"', "2")
-    )
-    file.write_text(auto, encoding="utf-8")
-    told = ask("plan", "-c", 64, "--game-seconds", 10).out
-    assert "iterations in flight follow the fleet: up to 4 with this one" in told
-    assert "would keep 64 slots busy" in " ".join(told.split())
-    file.write_text(fixed, encoding="utf-8")
-    assert "follow the fleet" not in ask("plan").out
+    transcript("iterations in flight follow the fleet unless their number is written")
 
 
 @pytest.mark.parametrize(("in_flight", "seconds"), [("auto", 40.0), (1, 60.0)])

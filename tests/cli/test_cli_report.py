@@ -1,15 +1,11 @@
-"""`report`, and the events and void games of `status`: what they write, show and refuse."""
+"""`report`, and the events of `status`: what they write, show and refuse."""
 
 import shutil
 
 import pytest
 from asking import Store
-from builders import published, space_from, stage
-from console import PARAMS, compete
-from engines.faulty import engine, start_book
-from trials import UNHURRIED
-
-from spsa.core.game_settings import Book, GameSettings
+from builders import space_from, stage
+from console import PARAMS
 
 
 @pytest.fixture(scope="module")
@@ -59,33 +55,3 @@ def test_reports_and_events_are_shown_and_what_cannot_be_is_refused(ask, transcr
         "+00:00",
         {"kind": "paused", "actor": "me", "detail": {"reason": "to\nlook"}},
     )
-
-
-@pytest.mark.slow
-def test_a_crash_is_kept_with_its_moves_and_last_lines(
-    project, database_url, ask, transcript, monkeypatch
-):
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    plus = engine(project, "plus", moves="e2e4 e7e5 g1f3", fault="crash", at_ply=2)
-    minus = engine(project, "minus", moves="e2e4 e7e5 g1f3")
-    with Store(database_url, durable=False) as store:
-        book = Book(name=str(start_book(project)))
-        stage(store, space_from(PARAMS)).open(
-            plus=published(plus),
-            minus=published(minus),
-            plus_options={},
-            minus_options={},
-            batch_games=2,
-            plus_parameters={"margin": 220.5},
-            game_settings=GameSettings(time_control=UNHURRIED, book=book),
-        )
-        transcript("void games: none")
-        words = ("-c", 1, "--engines-cache", project / "cache", "--max-batches", 1)
-        done = compete("--spsa", *words, DATABASE_URL=database_url)
-        assert "was void 4 times" in done.stderr
-        ((machine, _),) = store.failed_batches().items()
-    sha256 = published(plus).sha256
-    transcript("void games of a crash", machine=machine, sha256=sha256, binary=sha256[:12])
-    voids = ask("status", "--voids", "--json").json["void_games"]
-    assert [void["values"] for void in voids] == [{"margin": 220.5}] * 3
-    assert ask("status", "--voids", "1.0", "--json").json["void_games"] == voids

@@ -1,24 +1,29 @@
 """`run`: wrong files are refused with all their faults, before anything is touched."""
 
-import io
-import threading
+import signal
+from datetime import datetime
+from itertools import count
+from math import inf
 from pathlib import Path
-from unittest.mock import MagicMock
+from subprocess import TimeoutExpired
+from types import SimpleNamespace
+from unittest.mock import MagicMock, call
 
 import click
 import pytest
-from builders import stage
+from asking import Store
+from builders import Stage, new_worker
 from console import CONFIG, ROOT, write_project
-from rich.console import Console
+from masters import FakeSleep
 from transcripts import headings
 
 from spsa.cli.demo import fresh
-from spsa.cli.held_run import HeldRun, interruptible, sole_writer, tune
+from spsa.cli.held_run import held_run, interruptible, sole_writer
 from spsa.config import load_config
-from spsa.config.space import load_space
-from spsa.errors import DatabaseUnreachable, InvalidInput
+from spsa.db.tables import Compared
+from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
 
-*FAULTS, TAKEN = headings(__file__)
+*FAULTS, DEMO, TAKEN = headings(__file__)
 
 
 @pytest.mark.parametrize("situation", FAULTS)
@@ -30,37 +35,77 @@ def test_all_faults_are_told_and_nothing_is_done(situation, project, transcript)
         assert fault[0] != "/" and "; " in fault, "the file from here, and what would be right"
 
 
-def test_a_params_toml_that_is_being_edited_is_written_later(
-    project, project_store, monkeypatch, capsys
-):
-    staged = stage(project_store, load_space(Path("params.toml")), 1)
-    config = load_config(Path("config.toml"), {})
-    Path("params.toml").write_text("[margin")
-    monkeypatch.setattr("spsa.cli.held_run.Master", MagicMock())
-    console = Console(file=io.StringIO())
-    held = HeldRun(project_store, config, staged.master, console, threading.Event())
-    tune(held, MagicMock(run=staged.now(), notes=("one",)))
-    said = capsys.readouterr()
-    assert said.out == "" and said.err.startswith("note: one\ncannot write theta to params.toml, ")
-    assert said.err.count("will retry: ") == said.err.count("is not TOML") == 2
-
-
-def test_a_database_that_is_away_is_no_error_of_a_program_that_is_stopping():
+def test_a_program_is_stopped_by_one_signal_and_at_once_by_two(capsys):
+    before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(DatabaseUnreachable), interruptible():
         raise DatabaseUnreachable("no response")
-    with pytest.raises(click.Abort), interruptible() as stopping:
-        stopping.set()
+    with pytest.raises(click.Abort), interruptible():
+        signal.raise_signal(signal.SIGTERM)
         raise DatabaseUnreachable("no response")
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+    asked, left = "stopping; once more to stop at once", "left while the database did not answer: "
+    assert capsys.readouterr() == ("", f"{asked}\n{left}no response\n{asked}\n")
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_a_demo_begins_anew_in_a_folder_of_its_own(tmp_path):
-    for seed in (7, 8):
-        config = fresh(tmp_path / "demo", seed)
-        assert config.run.seed == seed and config.build.source_path == ROOT / "engine"
-        assert not (tmp_path / "demo" / "spsa.db").exists()
-        (tmp_path / "demo" / "spsa.db").touch()
-    with pytest.raises(InvalidInput, match="no demo created it"):
-        fresh(tmp_path, 7)
+def test_who_stands_by_waits_for_a_database_that_is_away(monkeypatch, capsys):
+    sleep, away = FakeSleep(int), DatabaseUnreachable("away")
+    clock = SimpleNamespace(monotonic=lambda: 20.0 * sleep.count)
+    monkeypatch.setattr("spsa.cli.held_run.time", clock)
+    held = MasterLeaseLost("m holds it", datetime(2026, 1, 1))
+    facts = (MagicMock(), MagicMock(), MagicMock(), sleep)
+
+    def lease(longest, *answers):
+        store = MagicMock(**{"acquire_master_lease.side_effect": answers})
+        store.release_master_lease.side_effect = away
+        with held_run(store, *facts, longest) as held:
+            found = held.master_lease
+        return found, [call.args[3] for call in store.acquire_master_lease.call_args_list]
+
+    for answers in ([away], [held, away, away]):
+        with pytest.raises(DatabaseUnreachable):
+            lease(32.0, *answers)
+    waited = [None, None, held.lease_end, held.lease_end]
+    assert lease(inf, held, away, held, "lease") == ("lease", waited)
+    said = capsys.readouterr()
+    assert said.err.endswith("hand the run back, its lease will run out: away\n") and not said.out
+    sleep.set()
+    with pytest.raises(click.Abort):
+        lease(32.0)
+
+
+def test_a_demo_begins_anew_in_a_folder_of_its_own(folder, transcript, monkeypatch):
+    def tuned(held, prepared):
+        with Store(held.store.where) as store:
+            worker = store.register_worker(new_worker())
+            staged = Stage(store, prepared.run, held.master_lease, worker)
+            for theta in ("1", "2") if prepared.run.seed == 7 else ():
+                staged.validate(compared=Compared(theta=theta))
+        return prepared.run.seed == 7
+
+    beside = MagicMock(**{"return_value.wait.side_effect": [TimeoutExpired("", 1), 0, 0]})
+    processes = SimpleNamespace(Popen=beside, TimeoutExpired=TimeoutExpired)
+    clock = SimpleNamespace(monotonic=count(100, 200).__next__)
+    for name, value in (
+        ("tune_and_measure", tuned),
+        ("subprocess", processes),
+        ("time", clock),
+        ("system", SimpleNamespace(logical_cores=lambda: range(3))),
+    ):
+        monkeypatch.setattr(f"spsa.cli.demo.{name}", value)
+    transcript(DEMO, root=ROOT)
+    assert beside.return_value.mock_calls == [
+        *(call.terminate(), call.wait(20.0), call.kill(), call.wait()),
+        *(call.terminate(), call.wait(20.0)),
+    ]
+    (command,), options = beside.call_args
+    assert command[3:] == ["--spsa", "-c", "3", "--force"] and options["cwd"] == Path("demo")
+    assert options["env"]["DATABASE_URL"] == f"sqlite:///{folder}/demo/demo.db"
+    monkeypatch.setattr("spsa.__file__", str(folder / "spsa" / "__init__.py"))
+    with pytest.raises(TuningError, match="files are missing in this installation"):
+        fresh(folder / "new", 7)
 
 
 def test_a_params_toml_that_the_master_of_another_run_writes(project, transcript):

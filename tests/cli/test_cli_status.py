@@ -1,12 +1,12 @@
 """`status` of runs, once and watched, in every state, for people, programs, pipes and terminals."""
 
-import json
-import signal
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from builders import stage
-from console import PARAMS, Running, master, write_project
+from builders import new_validation, stage
+from console import PARAMS, write_project
 from stories import Story
 from transcripts import headings
 
@@ -39,7 +39,7 @@ class Shown(Story):
 
 
 STORY = Shown
-*STATES, LISTED, NAMED, NAMED_ALONE, CHANGES = headings(__file__)
+*STATES, LISTED, NAMED, NAMED_ALONE, CHANGES, WATCHED = headings(__file__)
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -56,34 +56,24 @@ def test_runs_and_changes_are_listed(heading, told):
     told(heading)
 
 
-@pytest.mark.slow
-def test_a_watch_ends_with_its_run(staged, ask):
-    for _ in range(3):
-        staged.whole_iteration()
-    staged.store.finish(staged.master)
-    watched = ask("status", "--watch")
-    assert watched.code == 0 and "\x1b" not in watched.out
-    assert watched.out.startswith("run first: finished") and watched.out.endswith("\n")
-    lines = ask("status", "--watch", "--json").out.splitlines()
-    assert [json.loads(line)["status"] for line in lines] == ["finished"]
+def test_a_watch_tells_each_change_until_no_master_is_left(staged, ask, transcript, monkeypatch):
+    store, master = staged.store, staged.master
 
+    def measured():
+        for _ in range(3):
+            staged.whole_iteration()
+        store.finish(master)
+        store.open_iteration(master, new_validation())
 
-@pytest.mark.slow
-def test_a_watch_tells_every_change_and_ends_at_ctrl_c(staged, project):
-    words = ("status", "--watch", "--interval", 0.1, "--json")
-    watching = Running(master(*words), project)
+    def slept(seconds):
+        next(steps)()
+        assert seconds == 7.5
 
-    def opened():
-        """What was open in each line so far."""
-        whole = watching.out.rpartition("\n")[0]
-        return [json.loads(line)["open"] for line in whole.splitlines()]
-
-    watching.until(opened)
-    assert opened()[0] == []
-    staged.open()
-    watching.until(lambda: opened()[-1])
-    watching.send_signal(signal.SIGINT)
-    assert watching.ended() == 130 and watching.log.strip() == ""
+    steps = iter((int, measured, lambda: store.release_master_lease(master)))
+    monkeypatch.setattr("spsa.cli.status.time", SimpleNamespace(sleep=slept))
+    watched = ask("status", "--watch", "--interval", 7.5)
+    assert watched.code == 0 and watched.err == ""
+    transcript.shows(WATCHED, re.sub(r"left: \d.*;", "left: {by the clock};", watched.out))
 
 
 def test_who_names_a_database_needs_no_config_toml(project, staged, transcript, monkeypatch):

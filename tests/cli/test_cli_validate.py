@@ -1,15 +1,23 @@
 """Engines that `validate` is given: what is refused, and to which run their match belongs."""
 
+import hashlib
 import re
+from io import StringIO
 from pathlib import Path
-from types import SimpleNamespace
+from threading import Event
+from unittest.mock import MagicMock
 
 import pytest
 from builders import stage
+from console import CONFIG, write_project
+from rich.console import Console
 from stories import Story
 
+from spsa.cli.held_run import HeldRun, tune_and_measure
 from spsa.config import load_config
 from spsa.config.space import load_space
+from spsa.core.game_settings import MinusSettings
+from spsa.lifecycle import RunStatus
 from spsa.master.match_engines import MatchDelivery, run_of_match
 from spsa.master.validation import ValidationMatch
 from spsa.protocol import required_pattern
@@ -33,12 +41,51 @@ def test_what_is_no_engine_of_this_match_is_refused(transcript):
 def test_a_match_that_is_interrupted_is_told_what_continues_it(
     project, project_store, transcript, monkeypatch
 ):
-    begun = SimpleNamespace(delivery=None)
-    monkeypatch.setattr("spsa.cli.held_run.reopened", lambda *_: begun)
-    monkeypatch.setattr("spsa.cli.held_run.Validation.run", lambda _: None)
+    monkeypatch.setattr("spsa.cli.held_run.reopened", MagicMock())
     staged = stage(project_store, load_space(project / "params.toml"), 1)
+    staged.validate()
+    rows = [None, None, *3 * project_store.matches(staged.run.id)]
+    monkeypatch.setattr("spsa.cli.held_run.Validation.run", lambda _: rows.pop(0))
     project_store.release_master_lease(staged.master)
+    transcript("two engines")
     transcript("a match that is interrupted is told what continues it")
+
+
+def test_a_run_is_measured_as_its_file_says_while_params_toml_is_edited(
+    project, project_store, transcript, monkeypatch, capsys
+):
+    transcript("two engines")
+    staged = stage(project_store, load_space(project / "params.toml"), 1)
+    master = MagicMock(**{"return_value.run.return_value": RunStatus.FINISHED})
+    rows, played, shown = iter((None, "row")), [], StringIO()
+    monkeypatch.setattr("spsa.cli.held_run.Master", master)
+    monkeypatch.setattr(
+        "spsa.cli.held_run.play_match", lambda _, _run, match: played.append(match) or next(rows)
+    )
+    for text, is_done in (
+        ("games = 8", False),
+        ('games = 6\nevery = 2\nagainst = "script"\nhandicap = 2\n', True),
+    ):
+        write_project(project, f"{CONFIG}[validation]\n{text}", "[margin")
+        config = load_config(project / "config.toml", {})
+        held = HeldRun(project_store, config, staged.master, Console(file=shown, width=99), Event())
+        capsys.readouterr()
+        assert tune_and_measure(held, MagicMock(run=staged.now(), notes=("one",))) is is_done
+        said = capsys.readouterr()
+        assert said.out == "" and said.err.startswith("note: one\ncannot write theta to params.to")
+        assert said.err.count("will retry: ") == said.err.count("is not TOML") == 2
+    name = f"script ({hashlib.sha256(Path('script').read_bytes()).hexdigest()[:10]})"
+    told = "tuned; now {} games of the tuned values against {}\n".format
+    assert shown.getvalue() == told(8, "the start") + told(6, name)
+    start, engine = played
+    assert (start.sides.minus, start.game_settings.minus) == ({"margin": 200, "depth": 3}, None)
+    assert engine.game_settings.minus == MinusSettings(handicap=2.0, foreign=True)
+    assert (engine.sides.minus, engine.minus.name, engine.asked.against) == ({}, name, name)
+    (alone, both) = (call.kwargs for call in master.call_args_list)
+    assert alone["background"] is None
+    background = both["background"]
+    assert (background.every, background.share, background.match.asked) == (2, 0.05, engine.asked)
+    assert both["delivery"].minus is background.match.minus
 
 
 @pytest.mark.parametrize(
@@ -85,6 +132,8 @@ def test_a_match_of_engines_that_was_left_goes_on_by_the_name_of_its_run_alone(
     (row,) = project_store.matches(project_store.run("small-matches").id)
     first, again = asked
     assert again.is_of(row) and again.games == first.games
+    handicap = None if "--sprt" in options else MinusSettings(handicap=2.0)
+    assert first.game_settings.minus == handicap
     sides = again.plus.delivery.prepare({}, {})
     assert again.minus is None and (sides.plus.engine.sha256, sides.minus.engine.sha256) == tuple(
         row.files

@@ -309,7 +309,8 @@ def _draws_between(number: int, low: float, high: float) -> bool:
 
 
 def kept(pair: int) -> tuple[KeptVoid, ...]:
-    where = {"white": "plus", "position": "position startpos", "output": ""}
+    moves, output = "position startpos moves e2e4 e7e5", "readyok\nstderr: panicked\x1b[2J"
+    where = {"white": "plus", "position": moves, "output": output}
     return (KeptVoid(pair=pair, culprit="minus", detail="crash", **where),)
 
 
