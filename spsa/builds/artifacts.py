@@ -115,18 +115,17 @@ class ArtifactStore:
         file = self.put(binary)
         size, words = file.path.stat().st_size, required(file.path, level)
         engine = BuiltEngine(key, file.sha256, size, file.path, target, bench, words)
-        facts = json.dumps(asdict(engine) | {"path": file.sha256}, indent=1, sort_keys=True)
+        facts = json.dumps(asdict(engine) | {"path": file.sha256})
         self._write(f"{key}.json", facts.encode(), self.mode & 0o666)
         return engine
 
     def evict(self, hashes: Collection[str]) -> None:
         """Remove the files with these hashes."""
-        for index in self.folder.glob("*.json"):
-            engine = self._indexed(index)
-            if engine is not None and engine.sha256 in hashes:
-                index.unlink(missing_ok=True)
-        for sha256 in filter(_HASH.fullmatch, hashes):
-            (self.folder / sha256).unlink(missing_ok=True)
+        indexed = ((path, self._indexed(path)) for path in self.folder.glob("*.json"))
+        indexes = [path for path, engine in indexed if engine and engine.sha256 in hashes]
+        files = (self.folder / sha256 for sha256 in filter(_HASH.fullmatch, hashes))
+        for path in (*indexes, *files):
+            path.unlink(missing_ok=True)
 
     def _indexed(self, index: Path) -> BuiltEngine | None:
         try:

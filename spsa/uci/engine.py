@@ -34,8 +34,8 @@ _MOVE = re.compile(rb"bestmove\s+([a-h][1-8][a-h][1-8][qrbn]?)(?=\s|$)")
 _SCORE = re.compile(rb" score (cp|mate) (-?\d+)(?=\s|$)")
 _NODES = re.compile(rb" nodes (\d+)(?=\s|$)")
 _DEPTH = re.compile(rb" depth (\d+)(?=\s|$)")
-
-Hear = Callable[[str], None]
+_INFO = re.compile(rb"info (?!string)(.* )?score ")
+_SHOWN_BYTES = 80  # of a line that is no move
 
 
 class Limit(NamedTuple):
@@ -100,12 +100,12 @@ class UciEngine:
         """The last lines that it has written, then those to stderr, each of a limited length."""
         return self._process.last_lines
 
-    def complete_handshake(self, spec: EngineSpec, hear: Hear = _refuse_stray_move) -> None:
-        """Wait for `uciok`, then send the options of `spec`; `hear` gets each line about them."""
+    def complete_handshake(self, spec: EngineSpec) -> None:
+        """Wait for `uciok`, then send the options of `spec`."""
         self._await_line(b"uciok", self.limits.start, self.declared.read_line)
-        self.configure(spec, hear)
+        self.configure(spec)
 
-    def configure(self, spec: EngineSpec, hear: Hear = _refuse_stray_move) -> None:
+    def configure(self, spec: EngineSpec) -> None:
         """Send those of `spec`'s options that differ from what the engine has."""
         self.name = spec.name
         new = {n: v for n, v in spec.options.items() if self.options.get(n) != v}
@@ -114,7 +114,7 @@ class UciEngine:
             command = self.declared.command(name, value)
             if len(commands) + len(command) > UNREAD_CAP:
                 self._process.write(commands + b"isready\n")
-                self.await_ready(hear)
+                self.await_ready()
                 commands = b""
             commands += command
         self._process.write(commands)
@@ -136,9 +136,9 @@ class UciEngine:
         """
         self._process.write(b"isready\n")
 
-    def await_ready(self, hear: Hear = _refuse_stray_move) -> None:
-        """Wait for `readyok`; `hear` gets each line before it."""
-        self._await_line(b"readyok", self.limits.ready, hear)
+    def await_ready(self) -> None:
+        """Wait for `readyok`."""
+        self._await_line(b"readyok", self.limits.ready, _refuse_stray_move)
 
     def ask(self, command: bytes, seconds: float) -> list[str]:
         """The lines that a command of the engine's own writes until the engine is ready again."""
@@ -159,7 +159,8 @@ class UciEngine:
     def close(self, *, at_once: bool = False) -> None:
         self._process.close(b"quit\n", 0.0 if at_once else self.limits.quit)
 
-    def _await_line(self, wanted: bytes, seconds: float, hear: Hear) -> None:
+    def _await_line(self, wanted: bytes, seconds: float, hear: Callable[[str], None]) -> None:
+        """Wait for this line; `hear` gets each line before it."""
         deadline = time.monotonic() + seconds
         with suppress(Overdue):
             while time.monotonic() < deadline:
@@ -169,24 +170,22 @@ class UciEngine:
                 self._process.read(self._output, deadline)
         raise EngineFault("hang", f"no {wanted.decode()} within {seconds:g} s")
 
-    def _find_line(self, wanted: bytes, hear: Hear) -> bool:
+    def _find_line(self, wanted: bytes, hear: Callable[[str], None]) -> bool:
         """Read the complete lines, up to the wanted one; whether it has come."""
-        *lines, rest = bytes(self._output).split(b"\n")
-        for number, line in enumerate(lines, start=1):
+        *complete, rest = bytes(self._output).split(b"\n")
+        lines = iter(complete)
+        for line in lines:
             if line.strip() == wanted:
-                self._output = bytearray(b"\n" + b"\n".join([*lines[number:], rest]))
+                self._output = bytearray(b"\n".join([b"", *lines, rest]))
                 return True
             hear(line.decode("utf-8", "replace").strip())
         self._output = bytearray(b"\n" + rest)
         return False
 
     def _refuse_unasked_move(self) -> None:
-        output = self._output
-        output += self._process.unread()
-        if len(output) > 1:
-            if b"bestmove" in output:
-                raise EngineFault("garbage", "a second bestmove after one go")
-            del output[1:]
+        if b"bestmove" in self._output + self._process.unread():
+            raise EngineFault("garbage", "a second bestmove after one go")
+        self._output = bytearray(b"\n")
 
     def _bestmove(self, started: float, limit: Limit) -> tuple[bytes, bytes]:
         """The `bestmove` line and the last line with a score before it."""
@@ -205,7 +204,8 @@ class UciEngine:
         data, read, info, searched = self._output, self._process.read, b"", 0
         while True:
             start = data.find(_BESTMOVE, searched)
-            if start >= 0 and (end := data.find(b"\n", start + 1)) >= 0:
+            end = data.find(b"\n", start + len(_BESTMOVE))
+            if end > start >= 0:
                 break
             if len(data) > LINE_CAP:
                 info = last_info(data, data.rfind(b"\n")) or info
@@ -214,9 +214,9 @@ class UciEngine:
                 # With an engine that writes without a pause, no wait times out.
                 if time.monotonic() > deadline:
                     raise Overdue
-            searched = start if start >= 0 else max(0, len(data) - len(_BESTMOVE))
+            searched = data.rfind(b"\n")  # the last line may still be cut off
             read(data, deadline)
-        line = bytes(data[start + 1 : end])
+        line = bytes(data[start:end]).lstrip()
         info = last_info(data, start) or info
         del data[:end]
         return line, info
@@ -228,18 +228,13 @@ def _refuse_endless(output: bytearray) -> None:
 
 
 def last_info(output: bytearray, end: int) -> bytes:
-    """The last complete `info` line with a score in output[:end]; empty when there is none."""
-    while (at := output.rfind(b" score ", 0, end)) >= 0:
-        start = output.rfind(b"\n", 0, at) + 1
-        line = bytes(output[start : output.find(b"\n", at)])
-        if line.startswith(b"info ") and not line.startswith(b"info string"):
-            return line
-        end = start
-    return b""
+    """The last `info` line with a score in output[:end], which ends with a line, else nothing."""
+    lines = reversed(bytes(output[:end]).split(b"\n"))
+    return next(filter(_INFO.match, lines), b"")
 
 
 def _no_move(line: bytes) -> EngineFault:
-    text = repr(line[:80].decode("ascii", "replace"))
+    text = repr(line[:_SHOWN_BYTES].decode("ascii", "replace"))
     words = line.split()
     given_up = len(words) < 2 or words[1] in (b"(none)", b"0000")
     return EngineFault("no move" if given_up else "garbage", text)
@@ -257,4 +252,5 @@ def _score(info: bytes) -> int | None:
 
 def _count(pattern: "re.Pattern[bytes]", info: bytes, most: int) -> int:
     found = pattern.search(info)
-    return (found and counted(found[1], most)) or 0
+    number = counted(found[1], most) if found else None
+    return number or 0

@@ -23,7 +23,7 @@ from golden import compare_cases
 from spsa.core.game_settings import TimeControl
 from spsa.errors import EngineFault
 from spsa.uci import spawning
-from spsa.uci.engine import MATE, Limit, UciEngine
+from spsa.uci.engine import MATE, UNREAD_CAP, Limit, UciEngine
 from spsa.uci.linux import orphan_reaper
 from spsa.uci.spawning import EngineLimits, working_folders
 from worker.runner.pool import JobEnded, PairPlayed, PairVoid, Pool
@@ -203,10 +203,11 @@ def start(tmp_path, stop_signal):
 
 
 @pytest.mark.parametrize(
-    ("said", "score"), [("-13", -13), ("mate3", MATE - 3), ("mate-2", -MATE + 2), ("-", None)]
+    ("said", "score"), [("-13", -13), ("mate1", MATE - 1), ("mate-2", -MATE + 2), ("-", None)]
 )
-def test_a_reply_has_the_move_and_the_last_score(start, said, score):
-    reply = start(scores=said).search(START, IN_TIME)
+def test_a_reply_has_the_move_and_the_last_score(start, said, score, tmp_path):
+    (tmp_path / "much").write_text("info string about nothing\n" * 20_000)
+    reply = start(scores=said, says=tmp_path / "much").search(START, IN_TIME)
     counts = (0, 0) if score is None else (77, 9)
     assert (reply.move, reply.score) == ("e2e4", score)
     assert (reply.nodes, reply.depth) == counts
@@ -237,10 +238,12 @@ def test_an_option_is_sent_in_the_engines_own_spelling_if_it_would_obey(start, t
     compare_cases(Path(__file__).with_name("options.txt"), shown)
 
 
-def test_more_options_than_a_pipe_holds_are_taken(start):
+def test_more_options_than_a_pipe_holds_are_taken(start, tmp_path):
     options = {f"Parameter{n:05}OfThirtyCharacters": "7" for n in range(2_500)}
-    running = start(options, option=[f"{name} type spin default 1 min 0 max 9" for name in options])
-    assert running.options == options
+    declared = [f"{name} type spin default 1 min 0 max 9" for name in options]
+    running = start(options, option=declared, log=tmp_path / "log")
+    first, *_ = (tmp_path / "log").read_text().split("isready\n")
+    assert running.options == options and 16_000 < len(first) <= UNREAD_CAP
     assert running.search(START, IN_TIME).move == "e2e4"
 
 
@@ -248,7 +251,7 @@ def test_a_move_that_is_cut_in_two_by_the_end_of_its_time_is_read(tmp_path, stop
     path = tmp_path / "engine"
     path.write_text(
         "#!/bin/sh\nread -r uci; echo uciok; read -r position; read -r go\n"
-        'printf "bestmove e2"; read -r stop; echo e4; cat\n'
+        'printf best; sleep .1; printf "move e2"; read -r stop; echo e4; cat\n'
     )
     path.chmod(0o755)
     running = begun(faulty.spec(path), stop_signal, faulty.PATIENT)
