@@ -39,6 +39,9 @@ _KILL_PAUSE = 0.005
 _TRIAL_SECONDS = 30.0
 _FOLDER_SECONDS = 1.0  # between two checks of the working folders
 _AUTOGROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
+_GOES_ON = b"!"
+"""What a worker that goes on writes to its reaper."""
+_ID_BYTES = 8
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # The kernel ignores signals that the first process of a PID namespace sends to itself, as in
 # abort(). So that is a shell.
@@ -215,7 +218,7 @@ def orphan_reaper(folders: Folders | None = None) -> Iterator[str]:
     worker has ended. Enter it before the process has threads. Leaving it waits until all processes
     of all engines have ended.
     """
-    worker, pid = os.urandom(8).hex(), os.getpid()
+    worker, pid = os.urandom(_ID_BYTES).hex(), os.getpid()
     source, pipe = os.pipe()
     child = os.fork()
     if child == 0:
@@ -225,19 +228,19 @@ def orphan_reaper(folders: Folders | None = None) -> Iterator[str]:
         yield worker
     finally:
         with suppress(BrokenPipeError):  # the reaper was killed
-            os.write(pipe, b"!")
+            os.write(pipe, _GOES_ON)
         os.close(pipe)
         os.waitpid(child, 0)
 
 
 def _reap(source: int, worker: str, pid: int, folders: Folders | None) -> None:
-    """The code of the reaper's process; a worker that goes on writes a byte to `source`."""
+    """The code of the reaper's process, which reads `source`."""
     with suppress(BaseException):
         _detach(source)
         while not select.select([source], [], [], _FOLDER_SECONDS if folders else None)[0]:
             if folders and (ids := folders.overfull()):
                 kill_all_of(*ids)
-        if not os.read(source, 1):
+        if not os.read(source, len(_GOES_ON)):
             _await_end(pid)
         kill_all_of(f"{worker}.")
         if folders is not None:
@@ -284,7 +287,7 @@ def kill_all_of(*ids: str) -> None:
 
 def _has_one(pid: Path, variables: list[bytes]) -> bool:
     try:
-        environment = b"\0" + (pid / "environ").read_bytes() + b"\0"
+        environment = b"\0" + (pid / "environ").read_bytes()
     except OSError:  # a dead process, or one of another user
         return False
     return any(variable in environment for variable in variables)

@@ -23,11 +23,11 @@ CHUNK = 65_536
 """The most bytes that one look at a pipe returns."""
 
 _KEPT_ERRORS = 8_192
-_MOST_CHUNKS = 16
 _LAST_LINES, _MAX_LINE = 12, 160  # lines, and characters of one
 _EXIT_SECONDS = 1.0
 _EXIT_PAUSE = 0.002
 _BY_SIGNAL = 128
+_ID_BYTES = 4
 _LONGEST_WAIT = 2**31 - 1  # milliseconds, all that poll takes: 24 days
 
 
@@ -76,7 +76,7 @@ class EngineProcess:
         self, program: Sequence[str], stop_signal: StopSignal, limits: EngineLimits
     ) -> None:
         self._limits = limits
-        self._id = f"{limits.worker_id}.{token_hex(4)}"
+        self._id = f"{limits.worker_id}.{token_hex(_ID_BYTES)}"
         self._folder = limits.folders.make(self._id) if limits.folders else None
         with ExitStack() as stack:
             if self._folder is not None:
@@ -98,23 +98,22 @@ class EngineProcess:
     def write(self, data: bytes) -> None:
         """Write `data`; an engine that leaves 64 KiB of commands unread hangs."""
         try:
-            written = os.write(self._in, data)
-        except BlockingIOError:
-            written = 0
+            with suppress(BlockingIOError):
+                if os.write(self._in, data) == len(data):
+                    return
         except BrokenPipeError:
             raise self._ended() from None
-        if written < len(data):
-            raise EngineFault("hang", "it does not read its commands")
+        raise EngineFault("hang", "it does not read its commands")
 
     def read(self, output: bytearray, deadline: float) -> None:
         """Wait for the engine's next output and append it; it may have written to stderr alone.
 
         Overdue when the monotonic clock reaches `deadline`, Stopped when the stop signal is set.
         """
-        left = deadline - time.monotonic()
-        ready = self._poller.poll(min(left * 1000, _LONGEST_WAIT) if left > 0 else 0)
+        left = max(0.0, deadline - time.monotonic())
+        ready = self._poller.poll(min(left * 1e3, _LONGEST_WAIT))
         if ready != self._output_alone and not self._has_output({d for d, _ in ready}):
-            if left <= 0:
+            if not left:
                 raise Overdue
             return
         chunk = os.read(self._out, CHUNK)
@@ -131,17 +130,14 @@ class EngineProcess:
             self._hear_errors()
         return self._out in ready
 
-    def _hear_errors(self) -> bool:
-        """Keep the end of what it has written to stderr; whether there may be more."""
-        try:
+    def _hear_errors(self) -> None:
+        """Keep the end of what it has written to stderr."""
+        with suppress(BlockingIOError):
             chunk = os.read(self._errors, CHUNK)
-        except BlockingIOError:
-            return False
-        self._last_errors = (self._last_errors + chunk)[-_KEPT_ERRORS:]
-        if not chunk:  # it has closed stderr, which would be ready for ever
-            with suppress(KeyError):  # that was seen before
-                self._poller.unregister(self._errors)
-        return bool(chunk)
+            self._last_errors = (self._last_errors + chunk)[-_KEPT_ERRORS:]
+            if not chunk:  # it has closed stderr, which would be ready for ever
+                with suppress(KeyError):  # that was seen before
+                    self._poller.unregister(self._errors)
 
     @property
     def last_lines(self) -> str:
@@ -152,9 +148,7 @@ class EngineProcess:
     @property
     def last_errors(self) -> bytes:
         """The end of what it has written to stderr, at most `_KEPT_ERRORS` bytes."""
-        for _ in range(_MOST_CHUNKS):  # of an engine that writes without a pause
-            if not self._hear_errors():
-                break
+        self._hear_errors()  # a pipe holds no more than one chunk
         return self._last_errors
 
     def unread(self) -> bytes:
@@ -169,15 +163,13 @@ class EngineProcess:
         deadline = time.monotonic() + seconds
         # The end of the output raises a fault, as in a game; here it is expected.
         with self._end_all, suppress(EngineFault, Overdue, Stopped):
-            if seconds > 0:
-                self.write(last_command)
+            self.write(last_command)
             while time.monotonic() < deadline:
                 self.read(bytearray(), deadline)
 
     def _kill(self) -> None:
         # The group is signalled before its leader is reaped, so the number still belongs to it.
         kill(self._process)
-        self._process.wait()
         if not self._limits.own_pids:
             system.kill_all_of(self._id)
 
@@ -220,7 +212,7 @@ def _last_lines(written: bytes) -> list[str]:
 
 def _signal_name(status: int) -> str:
     # A shell, bwrap and unshare add 128 to the number of the signal that has ended their child.
-    number = -status if status < 0 else status - _BY_SIGNAL
+    number = max(-status, status - _BY_SIGNAL)
     try:
         return signal.Signals(number).name
     except ValueError:

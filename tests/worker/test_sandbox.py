@@ -105,7 +105,7 @@ def test_each_kind_is_had_without_the_other(kind, tmp_path):
     """A tool that fails for one of them is asked for the other alone."""
     other = {"net": "pid", "pid": "net"}[kind]
     fake = tmp_path / "unshare"
-    fake.write_text(f'#!/bin/sh\ncase "$*" in *--{other}*) exit 1;; esac\n')
+    fake.write_text(f'#!/bin/sh\ncase "$*" in *--{other}*) echo no; echo no >&2; exit 1;; esac\n')
     fake.chmod(0o755)
     look = "from spsa.uci.linux import *; found = isolation(); print(found.kinds, *missing(found))"
     done = call([sys.executable, "-c", look], ROOT, PATH=str(tmp_path))
@@ -382,8 +382,9 @@ def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(tmp_path, stop_
     assert not faulty.alive(other)
 
 
-def test_other_processes_live_on(tmp_path):
+def test_other_processes_live_on(tmp_path, monkeypatch):
     """Other children of the same process, even those with an id of another worker."""
+    monkeypatch.setattr(linux, "_KILL_SECONDS", 1e5)  # nothing waits for a worker that goes on
     sleep = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
     with orphan_reaper() as other:
         plain = subprocess.Popen(sleep)
@@ -391,6 +392,8 @@ def test_other_processes_live_on(tmp_path):
         with orphan_reaper() as worker_id:
             own = subprocess.Popen(sleep, env={ENGINE_ID: f"{worker_id}.10"})
             faulty.wait_until(lambda: has_id(own.pid) and has_id(foreign.pid))
+            for reaper in faulty.children() - {plain.pid, foreign.pid, own.pid}:
+                os.kill(reaper, signal.SIGTERM)
             with closing(StopSignal()) as stop_signal:
                 with_a_stray(tmp_path, stop_signal, worker_id).close()
             assert own.poll() is None

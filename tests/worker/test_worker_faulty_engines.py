@@ -25,7 +25,7 @@ from spsa.errors import EngineFault
 from spsa.uci import spawning
 from spsa.uci.engine import MATE, UNREAD_CAP, Limit, UciEngine
 from spsa.uci.linux import orphan_reaper
-from spsa.uci.spawning import EngineLimits, working_folders
+from spsa.uci.spawning import EngineLimits, WorkingFolders, working_folders
 from worker.runner.pool import JobEnded, PairPlayed, PairVoid, Pool
 
 WATCHED = EngineLimits(start=5.0, ready=4.0, grace=3.0, quit=0.3, slowest=0.1)
@@ -162,6 +162,19 @@ def test_a_thousand_games_of_faulty_engines_leave_nothing(tmp_path):
     assert not faulty.children()
     assert peak() < 400
     assert pids and not any(map(faulty.alive, pids))
+
+
+def test_a_folder_holds_too_much_by_its_bytes_or_by_its_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(spawning, "MAX_FILES", 3)
+    folders = WorkingFolders(tmp_path, most_bytes=8192)
+    (folders.make("one") / "inner").mkdir()
+    for name, size, is_full in (("a", 8192, 0), ("inner/b", 0, 0), ("c", 0, 1), ("a", 8193, 1)):
+        (tmp_path / "one" / name).write_bytes(b"x" * size)
+        assert folders.overfull() == ({"one"} if is_full else set())
+        (tmp_path / "one" / "c").unlink(missing_ok=True)
+    with pytest.raises(EngineFault, match="one cannot be made: File exists"):
+        folders.make("one")
+    assert EngineLimits(memory=5).of_threads(3).memory == 15
 
 
 @pytest.mark.slow
@@ -307,11 +320,12 @@ def test_changed_options_are_sent_to_the_engine_that_runs(pool, tmp_path):
     for options in ({"Margin": "1", "Depth": "2"}, {"Margin": "3", "Depth": "2"}, {"Margin": "3"}):
         pool.submit(job(plus, minus, options=options))
         assert faulty.until_the_end(pool)[-1] == JobEnded("job")
-    told = [line for line in (tmp_path / "log").read_text().splitlines() if "setoption" in line]
-    assert told == [
+    log = (tmp_path / "log").read_text().splitlines()
+    assert [line for line in log if line.startswith(("setoption", "quit"))] == [
         "setoption name Margin value 1",
         "setoption name Depth value 2",
         "setoption name Margin value 3",
+        "quit",
         "setoption name Margin value 3",  # Depth went back to its default: a new process
     ]
 
