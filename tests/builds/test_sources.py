@@ -94,8 +94,8 @@ def test_the_numbers_of_small_sources_and_the_names_of_lengths():
 
 def test_of_a_float_that_is_the_same_but_for_rounding_the_digits_stay():
     text = "const A: f64 = -1.805; const B: f64 = 2.8;"
-    after = rewriting.rewrite(text, {at("A"): -1.8050000000000002, at("B"): 2.80001})
-    assert after == "const A: f64 = -1.805; const B: f64 = 2.80001;"
+    after = rewriting.rewrite(text, {at("A"): -1.8050000000000002, at("B"): 2.8000000001})
+    assert after == "const A: f64 = -1.805; const B: f64 = 2.8000000001;"
 
 
 @pytest.mark.parametrize("file", [*FILES, "engine_constants.rs"])
@@ -151,7 +151,7 @@ def test_elements_come_in_the_order_of_the_text():
         found = rewriting.elements(FILES[file], at(table))
         assert [str(place) for place in found][:2] == [f"{table}[0][0]", f"{table}[0][1]"]
         assert [one.number for one in found.values()] == numbers
-    for name in ("LMR", "HALF", "ZEROS"):
+    for name in ("LMR", "HALF", "ZEROS", "PAIR[1]"):
         with pytest.raises(ConstantRefused):
             rewriting.elements(FILES["hostile.rs"], at(name))
 
@@ -195,12 +195,6 @@ def test_what_is_deep_or_long_is_read_in_linear_time(text):
         assert rewriting.element(parse(text), at("A")).number == 1
     except ConstantRefused as refused:
         assert len(str(refused)) < 400
-
-
-@pytest.mark.parametrize("literal", ["1e309", "9" * 500, "0x" + "f" * 5000, "1" + "0" * 5000])
-def test_a_number_that_python_cannot_hold_or_print_is_refused(literal):
-    with pytest.raises(ConstantRefused, match="only numbers that are written out"):
-        rewriting.element(parse(f"const A: f64 = {literal};"), at("A"))
 
 
 MARKS = ("{", "}", "(", ")", "[", "]", "#if X\n", "#endif\n", '"', "/*", "\n", "é")

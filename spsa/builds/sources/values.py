@@ -37,7 +37,7 @@ class Type(NamedTuple):
 
     @property
     def name(self) -> str:
-        return self.text.rsplit("::", 1)[-1].split(" ")[-1]
+        return self.text.rpartition("::")[2].rpartition(" ")[2]
 
     @property
     def is_array(self) -> bool:
@@ -75,12 +75,11 @@ class Values:
         `{5}` is the 5 where the type is no array, and `{5, 1, 9}` is given to a class.
         """
         marks, inner = self.tree.of(node), self.tree.content(node)
-        named = "row" in marks or any("field" in self.tree.of(one) for one in inner)
         name, is_number = place.type.name, place.type.number is not None
         is_class = name.isidentifier() and name != "auto" and not is_number
         few = len(inner) == 1 or (2 < len(inner) <= _MOST_GIVEN and is_class)
-        is_given = "list" in marks and few and not named and not place.type.is_array
-        found = self._call(node, name, place) if is_given else []
+        is_given = "list" in marks and few and not place.type.is_array
+        found = self._call(node, name, place) if is_given and "row" not in marks else []
         return found or self.items(node, place)
 
     def snippet(self, part: Range, place: Place) -> Items:
@@ -193,7 +192,7 @@ class Values:
         marks = (self.tree.of(one).get("field") for one in inner)
         fields = {re.sub(r"\W", "", text_of(one["name"])): one["value"] for one in marks if one}
         found: dict[str, Items] = {}
-        for name in sorted(fields, key=lambda name: int(name) if name.isdecimal() else 0):
+        for name in fields:
             number = int(name) if name.isdecimal() else None
             inside = place.inside(name if number is None else number, field=number is None)
             found[name.lower()] = self.items(fields[name], inside)
