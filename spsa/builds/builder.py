@@ -85,7 +85,7 @@ class Builder:
             if plus == minus:
                 engine = self.build_one("plus", plus, number, name=name)
                 return engine, engine
-            with ThreadPoolExecutor(2, thread_name_prefix="build") as pool:
+            with ThreadPoolExecutor() as pool:
                 both = [
                     pool.submit(self.build_one, side, rendered, number)
                     for side, rendered in (("plus", plus), ("minus", minus))
@@ -108,7 +108,6 @@ class Builder:
         errors, where it is not its side that tells it from another one.
         """
         compiler, recipe = self.compiler, self.compiler.recipe
-        compiler.commands.wait(0)
         work_copy = WorkCopy(compiler.work / (f"{side}-{number}" if number else side))
         with disk_errors_as_tuning_errors(), explained(name or f"{side} engine", rendered.values):
             compiler.pinned.verify()

@@ -43,7 +43,7 @@ class Commands:
             for process in self._running:
                 _kill(process)
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float = 0.0) -> None:
         """Sleep; raises BuildCancelled as soon as `stop` is called."""
         if self._stopped.wait(seconds):
             raise BuildCancelled("the build was stopped")
@@ -63,7 +63,7 @@ class Commands:
         cannot hold the caller by keeping a pipe open. Raises BuildFailed if the program is not
         there, does not end within `timeout` seconds, or fails, with its errors and the `note`.
         """
-        logs.mkdir(parents=True, exist_ok=True)
+        logs.mkdir(exist_ok=True)
         files, words = (logs / "stdout.log", logs / "stderr.log"), " ".join(argv[:2])
         (logs / "stdin").write_bytes(given)
         with (
@@ -81,7 +81,7 @@ class Commands:
                 _kill(process)
                 self._running.discard(process)
             process.wait()
-        self.wait(0)
+        self.wait()
         output, errors = (file.read_text(encoding="utf-8", errors="replace") for file in files)
         if process.returncode != 0:
             found = _errors(errors if errors.strip() else output)
@@ -92,14 +92,14 @@ class Commands:
         self, argv: Sequence[str], cwd: Path, timeout: float = _ANSWER_SECONDS, given: bytes = b""
     ) -> str:
         """The output of a program that leaves no logs."""
-        with tempfile.TemporaryDirectory(prefix="spsa-build-") as logs:
+        with tempfile.TemporaryDirectory() as logs:
             return self.run(argv, cwd, Path(logs), timeout, given=given)
 
     def _start(
         self, argv: Sequence[str], cwd: Path, stdin: int, stdout: int, stderr: int
     ) -> subprocess.Popen[bytes]:
         with self._guard:
-            self.wait(0)
+            self.wait()
             try:
                 process = subprocess.Popen(
                     argv,

@@ -169,7 +169,7 @@ def _asked(address: str, ref: str) -> str:
 
 def _abbreviated(address: str, short: str) -> str:
     """The one commit whose hash begins so, or "": no server tells it, but all its refs do."""
-    with tempfile.TemporaryDirectory(prefix="spsa-git-") as draft:
+    with tempfile.TemporaryDirectory() as draft:
         tree = Path(draft)
         _git(tree, "init", "-q", "--bare")
         _git(tree, "remote", "add", "origin", address)

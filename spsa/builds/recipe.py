@@ -115,7 +115,7 @@ class Compiler:
             if entry.link is None:
                 os.utime(entry.path)  # none from the future, which make and ninja complain of
         recipe = self.recipe
-        executable = work_copy.tree / (recipe.binary or "")
+        executable = work_copy.tree / str(recipe.binary)
         executable.parent.mkdir(parents=True, exist_ok=True)  # an old binary may be all it holds
         self._run(recipe.command, work_copy)
         if not executable.is_file():
@@ -177,11 +177,11 @@ class Compiler:
         return [
             self.commands.answer([*program.split(), "--version"], here)
             for program in sorted(programs)
-            if shutil.which(program.split()[0], path=environment.get("PATH"))
+            if shutil.which(program.split()[0])
         ]
 
 
 def digest_of(parts: Mapping[str, object]) -> str:
     """The hash that names what is made of these inputs."""
-    text = json.dumps(parts, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -25,6 +25,7 @@ _ADDED: Mapping[str, str] = {
 LEVELS: tuple[str, ...] = get_args(Level)
 """The levels of x86-64, the lowest first."""
 
+_ELF_BYTES = 20  # from the magic number to the machine
 _ELF_SYSTEMS = {0: "linux", 3: "linux", 9: "freebsd"}  # System V, which Linux binaries say, and GNU
 _ELF_MACHINES = {62: "x86-64", 183: "aarch64", 243: "riscv64"}
 _ARCHITECTURES = {"amd64": "x86-64", "arm64": "aarch64"}
@@ -76,10 +77,10 @@ def required(binary: Path, level: str | None = None) -> tuple[str, ...]:
     `level` is the level of x86-64 that it was built for.
     """
     with binary.open("rb") as file:
-        head = file.read(20)
-    if len(head) < 20 or not head.startswith(b"\x7fELF"):
+        head = file.read(_ELF_BYTES)
+    if len(head) < _ELF_BYTES or not head.startswith(b"\x7fELF"):
         return () if level is None else (level,)
-    machine = _ELF_MACHINES.get(int.from_bytes(head[18:20], "little"))
+    machine = _ELF_MACHINES.get(int.from_bytes(head[18:], "little"))
     architecture = level or machine if machine == LEVELS[0] else machine
     return tuple(filter(None, (_ELF_SYSTEMS.get(head[7]), architecture)))
 

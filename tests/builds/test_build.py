@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +14,8 @@ from golden import compare_cases
 
 from spsa.builds import requirements
 from spsa.builds.builder import Builder, adopt
-from spsa.builds.commands import BuildCancelled, level_flags
-from spsa.builds.recipe import Rendered
+from spsa.builds.commands import BuildCancelled, level_flags, made
+from spsa.builds.recipe import Rendered, digest_of
 from spsa.builds.sources.rewriting import rewrite
 from spsa.core.parameter import Location
 from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed, TuningError
@@ -94,14 +95,6 @@ def test_a_compile_error_has_the_compilers_words_and_the_values(shared):
     assert builder.build_one("minus", rendered(44)).bench == 44_061
 
 
-def test_a_build_script_does_not_see_the_database(own):
-    secret = ("DATABASE_URL", "DATABASE_URL_FILE", "PGPASSWORD", "PGPASSFILE", "SPSA_TOKEN")
-    checks = "".join(f'assert!(std::env::var("{name}").is_err());' for name in secret)
-    own.write("build.rs", f"fn main() {{ {checks} }}")
-    environment = PLAIN | dict.fromkeys(secret, "secret")
-    assert own.builder(environment).build_one("plus", rendered(1)).bench == 1_061
-
-
 def test_a_package_is_built_whose_constants_lie_outside_of_it(own):
     own.write("Cargo.toml", '[workspace]\nresolver = "2"\nmembers = ["one", "two"]\n')
     (own.source / "Cargo.lock").unlink()
@@ -118,6 +111,17 @@ def test_a_package_is_built_whose_constants_lie_outside_of_it(own):
         assert builder.build_one("plus", rendered(7)).bench == nodes
     with pytest.raises(BuildFailed, match="three"):
         own.builder(package="three", binary="engine").build_one("plus", rendered(7))
+
+
+def test_of_what_cargo_makes_the_program_counts_with_its_triple():
+    said = "Compiling\n"
+    for name, kind in (("tern", "bin"), ("old", "example")):
+        target = {
+            "executable": f"/t/arm-x/release/{name}",
+            "target": {"name": name, "kind": [kind]},
+        }
+        said += json.dumps({"reason": "compiler-artifact", **target}) + "\n"
+    assert made(said, Path("/t"), Path()) == (Path("/t/arm-x/release/tern"), "arm-x")
 
 
 def test_several_binaries_have_to_be_chosen_from(own):
@@ -207,7 +211,13 @@ def test_a_key_names_all_that_decides_the_bytes(own, monkeypatch):
     keys.append(key())
     monkeypatch.setattr(requirements, "_PROCESSOR", own.write("../features", "flags: avx2"))
     keys.append(key())
+    monkeypatch.setenv("CARGO_HOME", str(own.write("../home/config", "").parent))
+    (own.source / "../home/config").write_bytes(b"# \xff")
+    keys.append(key())
     assert len(set(keys)) == len(keys)
+    assert key({"CC": "cc", "CXX": "c++"}) == key({"CXX": "c++", "CC": "cc"})
+    for_ever = "545c159c1248310714b8d6ad270e0be90c383b063604aeb3a677ec4c6755cc4d"
+    assert digest_of({"b": [1, 2], "a": 1.5}) == for_ever
 
 
 HEADER = (FIXTURES / "cpp" / "params.h").read_text(encoding="utf-8")
@@ -237,10 +247,11 @@ def test_a_command_builds_both_sides_and_leaves_the_checkout_alone(tern):
 
 
 def test_the_folder_of_the_binary_is_there_although_an_old_one_is_not_copied(tern):
-    tern.write("bin/tern", "stale")
-    command = ("sh", "-c", "ls -A bin >&2; exit 7")
+    tern.write("bin/release/tern", "stale")
+    command = ("sh", "-c", "ls -A bin/release >&2; exit 7")
     with pytest.raises(BuildFailed, match=r"ended with 7\n\nall of"):
-        tern.builder(command=command, binary="bin/tern").build_one("plus", tern_with(TEMPO_BONUS=9))
+        builder = tern.builder(command=command, binary="bin/release/tern")
+        builder.build_one("plus", tern_with(TEMPO_BONUS=9))
 
 
 @pytest.mark.slow
@@ -255,22 +266,17 @@ def test_nothing_that_an_earlier_make_left_is_used(tmp_path):
     assert (bench.source / "main.o").read_text() == "stale"
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        (("make", "CXXFLAGS=-std=c++98"), "`make CXXFLAGS=-std=c++98` ended with 2"),
-        (("sh", "-c", "echo 'no such header' >&2; exit 3"), "ended with 3\nno such header\nall of"),
-        (("sh", "-c", "printf '\\377' >&2; exit 3"), "ended with 3\n\N{REPLACEMENT CHARACTER}"),
-        (("true",), "ended without making tern"),
-        (("no-such-make",), "`no-such-make` is not found; install it"),
-        (("sh", "-c", "echo '#!/bin/sh' > tern; chmod +x tern"), "tern: "),
-    ],
-)
-def test_a_build_that_fails_says_why(tern, command, said):
-    with pytest.raises(BuildFailed, match=r"^the plus engine: ") as failed:
-        of_tern(tern, *command).build_one("plus", tern_with(TEMPO_BONUS=12))
-    assert said in str(failed.value)
-    assert str(failed.value).endswith("\nIts values: TEMPO_BONUS = 12")
+def test_a_build_that_fails_says_why(tern):
+    """What a compiler says is its own, so only the first line and the last are compared."""
+
+    def shown(files):
+        command, number = shlex.split(files["command"]), len(files["command"])
+        with pytest.raises(BuildFailed) as failed:
+            of_tern(tern, *command).build_one("plus", tern_with(TEMPO_BONUS=number))
+        lines = str(failed.value).replace(str(tern.source.parent.resolve()), "/here").splitlines()
+        return [lines[0], lines[-1]] if command[0] == "make" else lines
+
+    compare_cases(Path(__file__).with_name("failed_builds.txt"), shown)
 
 
 def test_a_level_is_the_last_flag_of_the_first_place_that_has_any():

@@ -12,7 +12,7 @@ from spsa.builds.builder import adopt
 from spsa.builds.smoke import against_nodes, examine, longest_search, node_count
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.json_values import from_json
-from spsa.errors import SmokeTestFailed
+from spsa.errors import SmokeTestFailed, TuningError
 from spsa.uci.engine import Limit, SearchReply
 
 LISTEN = """
@@ -20,7 +20,7 @@ while read -r line; do
   case "$line" in
     "position fen"*) fen=1 ;;
     ucinewgame) fen= ;;
-    uci) echo "id name script"; echo uciok ;;
+    uci) echo "id name script"; echo option name Hash type spin; echo uciok ;;
     isready) echo readyok ;;
     "go nodes"*) :; GO ;;
     "go wtime"*) :; CLOCK ;;
@@ -28,6 +28,7 @@ while read -r line; do
   esac
 done
 """
+PLACES = {"Hsah": "config.toml:7: [engine.options]"}
 MOVE = "echo info depth 1 score cp 3; echo bestmove e2e4"
 
 
@@ -58,21 +59,6 @@ def test_a_bench_is_recorded(tmp_path, monkeypatch):
         examine(engine, True)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ("exec sleep 60", "hang: no uciok within 0.6 s\n  | (it wrote nothing)"),
-        ("read -r x; echo uciok; exec sleep 60", "hang: no readyok within 0.6 s\n  | uciok"),
-        ("while :; do echo noise; done", "hang: no uciok within 0.6 s\n  | noise"),
-        ("tr '\\0' x < /dev/zero", "flood: a line of more than 65536 bytes\n  | xxx"),
-    ],
-)
-def test_an_engine_that_does_not_answer(body, words, tmp_path, monkeypatch):
-    monkeypatch.setattr(smoke, "_HANDSHAKE_SECONDS", 0.6)
-    assert f"{tmp_path}/engine: {words}" in refused(script(tmp_path, body))
-
-
 def test_an_engine_that_ends_at_once_or_cannot_be_started(tmp_path, monkeypatch):
     for name in ("DATABASE_URL", "AWS_SECRET_KEY"):
         monkeypatch.setenv(name, "secret")
@@ -94,16 +80,22 @@ def test_nothing_is_left_behind(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"alive", "engine"}
 
 
-def test_engines_that_search_as_asked_and_what_is_said_of_others(tmp_path):
+def test_engines_that_search_as_asked_and_what_is_said_of_others(tmp_path, monkeypatch):
     def shown(files):
+        if body := files.get("program"):
+            monkeypatch.setattr(smoke, "_HANDSHAKE_SECONDS", 0.6)
+            said = dict.fromkeys(refused(script(tmp_path, body)).splitlines())
+            monkeypatch.undo()
+            return [line.replace(str(tmp_path), "/here") for line in said]
         if output := files.get("bench"):
             return [f"{node_count(output)}"]
         if limits := files.get("control"):
             return [str(longest_search(from_json(TimeControl, json.loads(limits))))]
         engine = script(tmp_path, LISTEN, files["go"], files.get("clock", ""))
         limit = Limit(b"go nodes 500\n", 20.0 if files["go"] else 0.5)
+        options = dict([files["option"].split("=")]) if "option" in files else {}
         try:
-            examine(engine, False, searches=[limit])
+            examine(engine, False, searches=[limit], options=options, places=PLACES)
         except SmokeTestFailed as failed:
             told = str(failed).replace(f"{engine}: ", "").splitlines()
             return [line for line in told if line != "  | readyok"]  # there if read by itself
@@ -120,9 +112,13 @@ def test_an_engine_that_is_published_already_is_tried_at_a_new_limit(tmp_path):
     with pytest.raises(SmokeTestFailed, match="illegal move: e7e5"):
         adopt(engine, published, (), [few])
     script(tmp_path, LISTEN, "echo info depth 1 nodes 7000 score cp 3; echo bestmove e2e4")
-    limit = Limit(b"go nodes 500\n", 20.0)
-    assert "it searches 7,000 nodes of 1,000" in refused(engine)
-    examine(engine, False, searches=[limit], tried=True)
+    examine(engine, False, searches=[Limit(b"go nodes 500\n", 20.0)], tried=True)
+    adopt(engine, published)
+    with pytest.raises(SmokeTestFailed, match="it searches 7,000 nodes of 1,000"):
+        adopt(engine, published, (), [few])
+    script(tmp_path, f'echo "# more" >> "$0"; {LISTEN}')
+    with pytest.raises(TuningError, match="hashes to"):
+        adopt(engine, published)
 
 
 def test_an_engine_that_hangs_in_one_short_search_of_several_obeys_no_nodes(tmp_path, monkeypatch):
@@ -135,14 +131,3 @@ def test_an_engine_that_hangs_in_one_short_search_of_several_obeys_no_nodes(tmp_
     assert "asked `go nodes 1000`: hang: " in against_nodes([str(engine)], {}, other)
     script(tmp_path, LISTEN, go.replace("xxxxxx", "-"))
     assert against_nodes([str(engine)], {}, other) == ""
-
-
-def test_an_engine_that_lacks_an_option_is_refused(tmp_path):
-    with pytest.raises(SmokeTestFailed, match="no option 'UCI_Chess960', so it does not play"):
-        examine(script(tmp_path, LISTEN), False, options={"UCI_Chess960": "true"})
-    options, places = {"Hsah": "1"}, {"Hsah": "config.toml:7: [engine.options]"}
-    engine = script(tmp_path, LISTEN.replace("uciok", '"option name Hash type spin\nuciok"'))
-    with pytest.raises(SmokeTestFailed) as failed:
-        examine(engine, False, options=options, places=places)
-    assert "config.toml:7: [engine.options] the engine would not accept it: " in str(failed.value)
-    assert "declares no option 'Hsah' (did you mean 'Hash'?)" in str(failed.value)

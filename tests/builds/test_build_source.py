@@ -2,12 +2,16 @@
 
 import os
 import shutil
+import tempfile
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
+from golden import compare_cases
 
+from spsa.builds.builder import archive_of
 from spsa.builds.tree import Checkout, Tree, WorkCopy, differences, pin, tree_at
 from spsa.errors import InvalidInput, TuningError
 
@@ -31,22 +35,16 @@ def write(path: Path, text: str = "") -> Path:
     return path
 
 
-def test_a_copy_has_all_files_but_junk_and_what_is_excluded(source):
-    for junk in (
-        *("target/release/tiny", ".git/HEAD", "run.db", "run.db-wal", ".tuning/pinned/x"),
-        *("src/.main.rs.swp", "src/main.rs~", "other-target/CACHEDIR.TAG", "sub/__pycache__/x"),
-        "params.toml",
-    ):
-        write(source / junk, "junk")
-    assert set(Checkout(source, frozenset([source / "params.toml"])).tree()) == ENGINE
-    more = {
-        *("build.rs", "rust-toolchain.toml", "crates/nets/Cargo.toml", "src/target/mod.rs"),
-        *("ignored.nnue", ".gitignore", "main.o", "params.toml"),
-    }
-    for file in more:
-        write(source / file, "*.nnue\n")
-    assert set(Checkout(source).tree()) == ENGINE | more
-    assert set(Checkout(source, cargo=False).tree()) == ENGINE | more - {"main.o"}
+def test_a_copy_has_all_files_but_junk_and_what_is_excluded(tmp_path):
+    def shown(files):
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        for name, text in files.items():
+            write(folder / name, text)
+        for cargo in (True, False):
+            checkout = Checkout(folder, frozenset([folder / "params.toml"]), cargo)
+            yield f"{'with' if cargo else 'without'} cargo: {' '.join(sorted(checkout.tree()))}"
+
+    compare_cases(Path(__file__).with_name("copied.txt"), shown)
 
 
 def test_the_hash_is_of_names_modes_and_bytes_not_of_dates(source, work):
@@ -105,21 +103,22 @@ def test_pinning_copies_and_leaves_the_checkout_alone(source):
 def test_an_altered_copy_is_refused_and_a_lost_one_made_again(source, work):
     pinned, again = pin(source, work), "pub const MARGIN: u64 = 1;"
     write(pinned.path / "src" / "constants.rs", again)
-    for use in (pinned.verify, lambda: pin(source, work, sha256=pinned.sha256)):
+    again_pinned = partial(pin, source, work, sha256=pinned.sha256)
+    for use in (pinned.verify, again_pinned, partial(archive_of, pinned)):
         with pytest.raises(TuningError, match="was altered"):
             use()
     shutil.rmtree(pinned.path)
-    assert pin(source, work, sha256=pinned.sha256) == pinned
+    assert again_pinned() == pinned
     shutil.rmtree(pinned.path)
     write(source / "src" / "constants.rs", again)
     with pytest.raises(TuningError, match="is gone"):
-        pin(source, work, sha256=pinned.sha256)
+        again_pinned()
     assert not pinned.path.exists()
     with pytest.raises(TuningError, match="in-the-way"):
         pin(source, write(work / "in-the-way"))
     shutil.rmtree(source)
     with pytest.raises(TuningError, match="is gone"):
-        pin(source, work, sha256=pinned.sha256)
+        again_pinned()
 
 
 @pytest.fixture

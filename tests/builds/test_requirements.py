@@ -76,21 +76,21 @@ def test_cargo_builds_for_a_level_wherever_the_flags_of_the_engine_are(name, tmp
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
+    ("flags", "argument", "words"),
     [
-        ("-march=native", (requirements.own_level(),)),
-        ("-mcpu=native", (requirements.own_level(),)),
-        ("-mtune=native", ()),
-        ("-march=x86-64-v2 -O3", ("x86-64-v2",)),
+        ("-march=native", "", (requirements.own_level(),)),
+        ("-mcpu=native", "", (requirements.own_level(),)),
+        ("-mtune=native", "", ()),
+        ("-O3", "-march=x86-64-v2", ("x86-64-v2",)),
     ],
 )
 def test_a_command_for_this_processor_requires_its_level_unless_another_is_declared(
-    flags, words, tmp_path
+    flags, argument, words, tmp_path
 ):
     own = Bench(tmp_path, "cpp")
     engine(own.source, "engine", moves=WINNER)
-    own.write("Makefile", f"CXXFLAGS = -O3 {flags}\n")
+    own.write("Makefile", "").write_bytes(f"# \xfc\nCXXFLAGS = {flags}\n".encode("latin-1"))
     for level, wanted in ((None, tuple(filter(None, words))), ("x86-64-v3", ("x86-64-v3",))):
-        command = ("cp", "engine", "built")
+        command = ("sh", "-c", f"cp engine built; ! env | grep RUSTFLAGS # {argument}")
         builder = own.builder(command=command, binary="built", level=level, bench=False)
         assert builder.build_one("plus", Rendered({}, {"margin": 1})).requires == wanted
