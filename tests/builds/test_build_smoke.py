@@ -59,16 +59,6 @@ def test_a_bench_is_recorded(tmp_path, monkeypatch):
         examine(engine, True)
 
 
-def test_an_engine_that_ends_at_once_or_cannot_be_started(tmp_path, monkeypatch):
-    for name in ("DATABASE_URL", "AWS_SECRET_KEY"):
-        monkeypatch.setenv(name, "secret")
-    said = refused(script(tmp_path, "env; echo broken >&2; exit 1"))
-    assert "crash: exit status 1\n" in said and "  | stderr: broken" in said
-    assert "PATH=" in said and "secret" not in said
-    (tmp_path / "engine").chmod(0o644)
-    assert "Permission denied" in refused(tmp_path / "engine")
-
-
 def test_nothing_is_left_behind(tmp_path):
     os.mkfifo(tmp_path / "alive")
     body = f'(exec sleep 60) > "{tmp_path}/alive" & echo litter > litter\n{LISTEN}'
@@ -83,9 +73,10 @@ def test_nothing_is_left_behind(tmp_path):
 def test_engines_that_search_as_asked_and_what_is_said_of_others(tmp_path, monkeypatch):
     def shown(files):
         if body := files.get("program"):
-            monkeypatch.setattr(smoke, "_HANDSHAKE_SECONDS", 0.6)
-            said = dict.fromkeys(refused(script(tmp_path, body)).splitlines())
-            monkeypatch.undo()
+            with monkeypatch.context() as here:
+                here.setattr(smoke, "_HANDSHAKE_SECONDS", 0.6 if "exit" not in body else 60.0)
+                here.setenv("AWS_SECRET_KEY", "secret")
+                said = dict.fromkeys(refused(script(tmp_path, body)).splitlines())
             return [line.replace(str(tmp_path), "/here") for line in said]
         if output := files.get("bench"):
             return [f"{node_count(output)}"]
@@ -97,8 +88,7 @@ def test_engines_that_search_as_asked_and_what_is_said_of_others(tmp_path, monke
         try:
             examine(engine, False, searches=[limit], options=options, places=PLACES)
         except SmokeTestFailed as failed:
-            told = str(failed).replace(f"{engine}: ", "").splitlines()
-            return [line for line in told if line != "  | readyok"]  # there if read by itself
+            return str(failed).replace(f"{engine}: ", "").splitlines()
         return ["as asked"]
 
     compare_cases(Path(__file__).with_name("smoke.txt"), shown)
