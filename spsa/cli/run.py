@@ -71,7 +71,7 @@ def run(
         space = checked_space(config)
     new = name or config.run.name
     click.get_current_context().with_resource(sole_writer(config, new))
-    if migrate.upgrade(config.database.url):
+    if origin is None and migrate.upgrade(config.database.url):
         echo("the database has its tables now", err=True)
     console = terminal(stderr=True)
     with (

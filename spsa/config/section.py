@@ -183,6 +183,13 @@ _SAID: Mapping[str, tuple[str, str]] = {
 }
 """What is said of an error, and what would be right, where pydantic's own words do not suit."""
 
+_PLAIN_WORDS = (
+    ("Input should be", "it has to be"),
+    ("a valid integer", "a whole number"),
+    ("a valid number", "a number"),
+    ("a valid boolean", "true or false"),
+)
+
 
 def _said(model: type[Section], path: Key, error: ErrorDetails, value: object) -> tuple[str, str]:
     """What was found at `path`, and what would be right."""
@@ -196,7 +203,9 @@ def _said(model: type[Section], path: Key, error: ErrorDetails, value: object) -
         "key": path[-1],
         "path": ".".join(path),
     }
-    usual = error["msg"].replace("Input should be", "it has to be").replace("'", '"')
+    usual = error["msg"].replace("'", '"')
+    for word, plain in _PLAIN_WORDS:
+        usual = usual.replace(word, plain)
     found, remedy = _SAID.get(kind, ("{given} is refused", usual))
     return _filled(found, said), _filled(remedy, said)
 
