@@ -33,11 +33,14 @@ from spsa.server.guard import Guard, Proxy
 from spsa.server.pages import Pages
 from spsa.server.people import Forms, People, TokenGuesses
 from spsa.server.receiving import Refused, refused_by
-from spsa.server.rendering import PLOTLY, REFRESH_SECONDS, compile_templates, refusal, send_plotly
+from spsa.server.rendering import PLOTLY, REFRESH_SECONDS, refusal, send_plotly
 from spsa.server.workers import Workers
 
 THREADS = 6
 """Requests that read at a time: fewer than the connections a viewer may have."""
+
+SHUTDOWN_SECONDS = 3
+"""How long requests that are being answered have when the server ends."""
 
 _STATIC: list[str | tuple[str, str]] = [("spsa.server", "static"), ("spsa.report", "assets")]
 
@@ -46,7 +49,6 @@ log = logging.getLogger(__name__)
 
 def application(store: Store, people: People, proxy: Proxy | None = None) -> Starlette:
     """The server of a database for these people, whose requests `proxy` passes on, if any."""
-    compile_templates()
     guesses = TokenGuesses()
     forms = Forms(store, people, guesses)
     return Starlette(
@@ -98,7 +100,7 @@ def _failed(request: Request, error: Exception) -> Response:
     A message of the database may name logins and addresses: the log gets it, the client does not.
     """
     path = request.url.path
-    if path.startswith("/worker/") and isinstance(error, TuningError):
+    if path.startswith("/worker/"):
         return refused_by(path, error).response
     if isinstance(error, NothingToDo):
         return refusal(path, 404, str(error))
@@ -144,11 +146,10 @@ def listen(
         config = uvicorn.Config(
             application(store, people, endpoint.proxy),
             log_config=None,
-            access_log=False,
             server_header=False,
             proxy_headers=False,  # Guard reads them, and only from the proxy
             lifespan="on",
-            timeout_graceful_shutdown=3,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             ssl_certfile=endpoint.certificate,
             ssl_keyfile=endpoint.private_key,
             ssl_ciphers="DEFAULT",  # uvicorn's own choice leaves TLS 1.2 without its best ones
@@ -168,9 +169,9 @@ def listening(host: str, port: int) -> socket.socket:
     response, its body, would wait 40 ms for the client to acknowledge the first.
     """
     try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, *_, address = socket.getaddrinfo(host, port)[0]
         listener = socket.create_server(address, family=family)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
         return listener
     except OSError as error:
         other = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"

@@ -93,7 +93,7 @@ class Guard:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *_RAW_HEADERS]
-                if has_ended and "set-cookie" not in Headers(raw=message["headers"]):
+                if has_ended:
                     message["headers"].append(_NO_COOKIE)
             await send(message)
 

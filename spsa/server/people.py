@@ -3,7 +3,7 @@
 import hmac
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from ipaddress import IPv4Address, IPv6Network, ip_address
@@ -47,7 +47,7 @@ class Token:
     """What a person has to know for a role; it is compared in constant time and never shown."""
 
     role: Role
-    text: str
+    text: str = field(repr=False)
 
     def is_(self, text: str) -> bool:
         return _is_same(text, self.text)
@@ -64,9 +64,6 @@ class Token:
 
     def _mac(self, end: str) -> str:
         return hmac.new(self.text.encode(), f"cookie {end}".encode(), sha256).hexdigest()
-
-    def __repr__(self) -> str:
-        return f"Token({self.role})"
 
 
 def _is_same(one: str, other: str) -> bool:

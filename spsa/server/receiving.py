@@ -14,7 +14,6 @@ from spsa.errors import (
     OutOfRange,
     SchemaMismatch,
     TooManyRequests,
-    TuningError,
 )
 from spsa.protocol import CONFLICTS
 
@@ -59,7 +58,7 @@ def not_permitted(sentence: str) -> Refused:
     return Refused(403, "not_permitted", sentence)
 
 
-def refused_by(path: str, error: TuningError) -> Refused:
+def refused_by(path: str, error: Exception) -> Refused:
     """What a client is told of an error of the store.
 
     A message of the database may name logins and addresses: the log gets it, the client does not.

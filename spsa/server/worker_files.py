@@ -58,13 +58,12 @@ main()
 @cache
 def packed() -> bytes:
     """The file; packed once in this process."""
-    file = io.BytesIO(_FIRST_LINE)
-    file.seek(0, io.SEEK_END)
-    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED, compresslevel=9) as packing:
+    file = io.BytesIO()
+    file.write(_FIRST_LINE)
+    with zipfile.ZipFile(file, "a") as packing:
         for name, content in sorted({"__main__.py": _MAIN, **dict(_contents())}.items()):
             entry = zipfile.ZipInfo(name, _EARLIEST)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.create_system = 3  # as on Unix, wherever it is packed
             entry.external_attr = 0o644 << 16
             packing.writestr(entry, content)
     return file.getvalue()

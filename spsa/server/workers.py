@@ -3,11 +3,12 @@
 import asyncio
 import hashlib
 import json
+import re
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
-from hmac import compare_digest
 from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
@@ -49,6 +50,9 @@ UPLOAD_SECONDS = 900.0
 UPLOADS = 2
 """Engines of one machine that may be on their way at a time."""
 
+TRANSFERS = 2
+"""Files that are read or kept at a time, each whole in memory."""
+
 _BYTES = "application/octet-stream"
 
 Value = TypeVar("Value")
@@ -62,7 +66,7 @@ class Workers:
         self._tokens = MachineTokens(store, guesses)
         self._files = SentFiles(store.file)
         self._threads = ThreadPoolExecutor(1 if store.is_file else WORKER_THREADS)
-        self._transfers = CapacityLimiter(2)
+        self._transfers = CapacityLimiter(TRANSFERS)
         self._uploading: list[str] = []  # a machine's name for each engine on its way
 
     def routes(self) -> list[Route]:
@@ -153,12 +157,12 @@ class Workers:
         machine = self._tokens.machine(request, hashed)
         refuse_unless_builder(machine)
         named = {"build_id": _number(path["build_id"]), "claim_id": path["claim_id"]}
-        held = from_json(HeldBuild, {**named, "worker_id": 0})
+        held = from_json(HeldBuild, {**named, "worker_id": 0})  # which is looked up now
         worker_id = self._store.may_upload(machine.name, held.build_id, held.claim_id)
         if worker_id is None:
             sentence = f"no worker of {machine.name!r} holds build {held.build_id} by this claim"
             raise Refused(409, "lease_lost", sentence)
-        return machine.name, from_json(HeldBuild, {**named, "worker_id": worker_id})
+        return machine.name, replace(held, worker_id=worker_id)
 
     def _keep(self, held: HeldBuild, side: str, file: Any) -> BuiltFile:
         file.seek(0)
@@ -171,7 +175,7 @@ def _version(_request: Request) -> Response:
 
 
 def _number(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 30 else text
+    return int(text) if re.fullmatch("[0-9]{1,19}", text) else text
 
 
 class MachineTokens:
@@ -209,8 +213,7 @@ class MachineTokens:
     def machine(self, request: Request, hashed: str, worker_id: int | None = None) -> Machine:
         """The machine with this token, to which the worker belongs."""
         found = self._store.machine_of_token(hashed, worker_id)
-        if found is None or not compare_digest(found[0].secret_sha256, hashed):
-            self._known.discard(hashed)
+        if found is None:
             self._guesses.add_wrong(client_address(request))
             raise Refused(401, "unknown_token", "the server does not know this token")
         machine, owner = found

@@ -58,8 +58,9 @@ def test_it_waits_until_there_are_tables_and_needs_the_token_at_other_addresses(
     upgrade(url)
     process.until(lambda: "\n" in process.out)
     port = process.out.split()[1].rstrip("/").rpartition(":")[2]
-    with pytest.raises(urllib.error.HTTPError, match="401"):
+    with pytest.raises(urllib.error.HTTPError, match="401") as refused:
         got(f"http://127.0.0.1:{port}/")
+    assert refused.value.headers["Server"] is None
     assert json.loads(got(f"http://127.0.0.1:{port}/api/runs", TOKEN)) == {"runs": []}
     with socket.create_connection(("127.0.0.1", int(port))) as connection:
         connection.sendall(b"no HTTP\r\n\r\n")

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import count, product
 from types import SimpleNamespace
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import pytest
@@ -23,6 +24,7 @@ from spsa.core.json_values import to_json
 from spsa.lifecycle import MachineRole, RunStatus
 from spsa.protocol import ENGINE_BYTES, MAX_WORKERS, REQUESTS, BatchReport, HeldClaim, Measured
 from spsa.server.people import MAX_WRONG
+from spsa.server.worker_files import SentFiles
 
 GAMES = 32
 
@@ -410,7 +412,8 @@ def test_a_machine_gets_the_files_of_its_own_claims_and_no_other(run, tmp_path):
     assert run.bad.get(path).refusal == (403, "not_permitted")
     for _ in range(2):
         answer = run.good.get(path)
-        assert (answer.status, answer.content) == (200, b"plus")
+        kind = answer.headers["Content-Type"]
+        assert (answer.status, answer.content, kind) == (200, b"plus", "application/octet-stream")
     assert run.good.get(f"/worker/files/{claim.minus.sha256}").refusal == (404, "unknown_file")
     assert run.good.get(f"/worker/files/{HASH}").refusal == (403, "not_permitted")
     assert run.bad.get(path).refusal == (403, "not_permitted"), "also where it was sent before"
@@ -421,6 +424,16 @@ def test_a_machine_gets_the_files_of_its_own_claims_and_no_other(run, tmp_path):
         with connected(run.url) as connection:
             connection.sendall(head(run.bad, f"/worker/files/{name}", method="GET"))
             assert status_of(connection) in (404, 422), "it is no hash"
+
+
+def test_the_files_that_were_sent_last_are_kept(monkeypatch):
+    monkeypatch.setattr("spsa.server.worker_files.KEPT_BYTES", 25)
+    read = Mock(side_effect=lambda name: bytes(30 if name == "large" else 10))
+    files = SentFiles(read)
+    for name in ("one", "two", "one", "three", "two", "three", "large", "large"):
+        assert files.find(name, "").exists()
+        time.sleep(0.02)  # the clock of a file system is a coarse one
+    assert [call.args[0] for call in read.mock_calls] == ["one", "two", "three", "two", "large"]
 
 
 # Too much
@@ -603,7 +616,8 @@ def test_two_engines_of_a_machine_are_on_their_way_at_a_time(orders):
         connection.sendall(start + b"x")
     (refused,), _, _ = select.select(slow, [], [], 20)  # the first two that were looked up are kept
     assert status_of(refused) == 429
-    assert orders.one.send("PUT", path_of(build), PLUS).refusal == (429, "too_many")
+    again = orders.one.send("PUT", path_of(build), PLUS)
+    assert (again.refusal, again.headers["Retry-After"]) == ((429, "too_many"), "5")
     for connection in slow:
         connection.close()
     for _ in range(100):

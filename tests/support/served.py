@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 
 from spsa.core.parameter import Location, Parameter
 from spsa.core.params import Space
+from spsa.protocol import KeptVoid
 from spsa.server.app import application, listening
 from spsa.server.guard import Proxy
 from spsa.server.people import People, Role, Token
@@ -65,7 +66,10 @@ def hostile_run(store: Store) -> Stage:
     worker = store.register_worker(new_worker(HOSTILE, host="evil"))
     claim = store.claim("hostile-claim", worker, 1000.0)
     assert claim is not None
-    store.report(claim, result_of(claim, voids={HOSTILE: 2}, plus_time_losses=1))
+    where = {"white": "minus", "position": "position startpos moves e2e4", "output": HOSTILE}
+    kept = tuple(KeptVoid(pair=n, culprit="plus", detail=HOSTILE, **where) for n in range(2))
+    told = {"voids": {HOSTILE: 2}, "kept_voids": kept, "plus_time_losses": 1}
+    store.report(claim, result_of(claim, **told))
     return staged
 
 
@@ -112,7 +116,7 @@ def requested(client: TestClient, command: str) -> Said:
     return Said(0, "\n".join([" ".join([str(answer.status_code), *told]), *lines]), "")
 
 
-TOLD = ("location", "set-cookie", "refresh")
+TOLD = ("location", "set-cookie", "refresh", "retry-after")
 
 
 def page_lines(page: str) -> list[str]:
