@@ -94,8 +94,8 @@ def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimit
     match, began = match_of(first, second, settings), time.monotonic()
     every = match.template
     control = every.settings.time_control
+    received = Interrupts().of_this_process()
     with (
-        Interrupts() as received,
         pgn_writer(settings.pgn, every.plus.name, every.minus.name, control) as write,
         Pool(settings.concurrency, limits) as pool,
     ):

@@ -53,7 +53,8 @@ def replay(place: str, settings: Settings, limits: EngineLimits) -> int:
     """
     url = private_url(settings.database_url, settings.database_url_file)
     run, iteration, batch, pair = place_of(place)
-    with Interrupts() as received, closing(opened(url, lambda: bool(received.count))) as store:
+    received = Interrupts().of_this_process()
+    with closing(opened(url, lambda: bool(received.count))) as store:
         claim, reported, scale = store.played_batch(store.run(run).id, iteration, batch)
         job = _part(job_maker(settings, store).job(claim), pair).scaled(scale)
         echo(f"{claim.run_name} iteration {iteration}, batch {batch}:")

@@ -45,18 +45,15 @@ class StopSignal:
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
         _unblock(self._read, self._write)
-        self.is_set = False
 
     def fileno(self) -> int:
         return self._read
 
     def set(self) -> None:
-        self.is_set = True
         with suppress(BlockingIOError):  # a full pipe is readable already
             os.write(self._write, b"!")
 
     def clear(self) -> None:
-        self.is_set = False
         with suppress(BlockingIOError):
             os.read(self._read, CHUNK)
 

@@ -26,6 +26,7 @@ from spsa.uci import spawning
 from spsa.uci.engine import MATE, UNREAD_CAP, Limit, UciEngine
 from spsa.uci.linux import orphan_reaper
 from spsa.uci.spawning import EngineLimits, WorkingFolders, working_folders
+from worker.runner.engine_pair import EnginePair
 from worker.runner.pool import JobEnded, PairPlayed, PairVoid, Pool
 
 WATCHED = EngineLimits(start=5.0, ready=4.0, grace=3.0, quit=0.3, slowest=0.1)
@@ -331,19 +332,24 @@ def test_changed_options_are_sent_to_the_engine_that_runs(pool, tmp_path):
 
 
 def test_a_job_that_waits_can_be_stopped_and_the_next_one_plays(pool, winner, loser, tmp_path):
-    hanging = faulty.engine(tmp_path, "hanging", moves=faulty.LOSER, fault="hang", at_ply=1)
+    (log := tmp_path / "log").touch()
+    switches = {"fault": "hang", "at_ply": 1, "log": log}
+    hanging = faulty.engine(tmp_path, "hanging", moves=faulty.LOSER, **switches)
     pool.submit(job(winner, hanging, key="first", time_control=LONG))
     pool.submit(job(winner, loser, key="second"))
     pool.submit(job(winner, loser, key="third"))
     pool.stop("second")
+    faulty.wait_until(lambda: "go" in log.read_text())
     pool.stop("first")
     assert faulty.until_the_end(pool) == [JobEnded("first", was_stopped=True)]
     assert faulty.until_the_end(pool) == [JobEnded("second", was_stopped=True)]
     assert faulty.until_the_end(pool)[-1] == JobEnded("third")
+    assert "quit" not in log.read_text(), "it is killed at once"
+    assert not pool.unwanted
 
 
 def test_a_refused_option_or_a_defect_costs_a_job_and_not_the_slot(
-    pool, winner, loser, monkeypatch
+    pool, winner, loser, monkeypatch, tmp_path
 ):
     pool.submit(job(winner, loser, options={"Nonsense": "1"}, max_void=9))
     void, end = faulty.until_the_end(pool)
@@ -357,6 +363,35 @@ def test_a_refused_option_or_a_defect_costs_a_job_and_not_the_slot(
     assert "ZeroDivisionError" in end.failure and not end.culprit
     pool.submit(job(winner, loser))
     assert faulty.until_the_end(pool)[-1] == JobEnded("job")
+    told = (tmp_path / "winner.log").read_text().split()
+    assert (told.count("uci"), told.count("quit")) == (3, 0), "both kill its engines at once"
+
+
+def test_the_engines_of_the_next_job_start_beforehand_and_those_of_no_job_end(
+    stop_signal, tmp_path
+):
+    def sides(name, **options):
+        switches = {"log": tmp_path / name, "option": "Margin type spin default 0 min 0 max 9"}
+        path = faulty.engine(tmp_path, f"{name}.engine", moves=faulty.WINNER, **switches)
+        return faulty.spec(path, "plus", **options), faulty.spec(path, "minus", **options)
+
+    with EnginePair(stop_signal, faulty.PATIENT) as pair:
+        first = pair.engines(*sides("first", Margin="1"))
+        pair.start_next(*sides("first", Margin="2"))
+        assert len(faulty.children()) == 2, "these can serve it"
+        for _ in range(2):
+            pair.start_next(*sides("second"))
+            assert len(faulty.children()) == 4
+        pair.start_next(*sides("third"))
+        assert len(faulty.children()) == 4
+        assert pair.engines(*sides("first", Margin="3")) == first
+        second = pair.engines(*sides("third"))
+        assert len(faulty.children()) == 2 and second != first
+        pair.start_next(*sides("second"))
+    assert not faulty.children()
+    told = {name: (tmp_path / name).read_text().count("quit") for name in ("first", "third")}
+    assert told == {"first": 2, "third": 2}, "what has played is asked to quit"
+    assert not (tmp_path / "second").exists() or "quit" not in (tmp_path / "second").read_text()
 
 
 def test_both_engines_are_started_before_either_is_waited_for(pool, tmp_path):

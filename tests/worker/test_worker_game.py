@@ -5,12 +5,16 @@ import random
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
+from io import StringIO
+from itertools import chain, repeat
 from pathlib import Path
 from unittest.mock import Mock
 
 import chess
 import pytest
+from chess.pgn import read_game
 from console import compete, games_of
 from engines.faulty import LOSER, WINNER, engine, start_book
 from fuzzing import fuzz, made
@@ -27,7 +31,7 @@ from spsa.openings import BUILTIN, UNBALANCED, builtin_book
 from spsa.openings import book as book_module
 from spsa.openings.book import Opening, OpeningBook, Positions, drawn_time, load, permutation
 from spsa.protocol import MAX_KEPT_VOIDS, KeptVoid
-from spsa.text import FAILURE_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
+from spsa.text import FAILURE_LENGTH, OTHER_REASONS, VOID_REASON_LENGTH, VOID_REASONS
 from spsa.uci.engine import Limit, SearchReply, last_info
 from spsa.uci.spawning import EngineLimits
 from worker.match import pgn_of
@@ -102,7 +106,9 @@ def pairing(opening=START, time=1.0):
 
 def test_a_pair_swaps_colours_and_is_counted_from_plus():
     plus, minus = Scripted("plus"), Scripted("minus", nodes=100)
-    pair = play_pair(plus, minus, pairing(), under())
+    halves: list[int] = []
+    pair = play_pair(plus, minus, pairing(), under(), at_half=lambda: halves.append(plus.games))
+    assert halves == [1]
     assert pair.first.ending == pair.second.ending == Ending(0, Termination.CHECKMATE)
     assert pair.tally == Tally.of_pair(0, 2)
     total = with_pair(with_pair(NOTHING_PLAYED, pair), pair)
@@ -147,10 +153,22 @@ def test_a_fallen_flag_loses_even_with_a_mate_on_the_board():
     slow = Scripted("slow", seconds=(0.5, 0.7))
     game = play_game(Scripted("white"), slow, pairing(), under(CLOCK))
     assert game.ending == Ending(2, Termination.TIME)
+    late = play_game(slow, Scripted("black"), pairing(), under(CLOCK))
     mate = play_game(Scripted("white"), Scripted("black"), pairing(), under(CLOCK))
-    for first, second, lost in ((game, mate, (0, 1)), (mate, game, (1, 0)), (mate, mate, (0, 0))):
+    for first, second, lost in (
+        (game, mate, (0, 1)),
+        (mate, game, (1, 0)),
+        (late, mate, (1, 0)),
+        (mate, late, (0, 1)),
+        (mate, mate, (0, 0)),
+    ):
         total = with_pair(NOTHING_PLAYED, Pair(pairing(), first, second))
         assert (total.plus_time_losses, total.minus_time_losses) == lost
+    written = "".join(pgn_of(Pair(pairing(), game, mate), "plus", "minus", CLOCK))
+    plies = [shown.end().ply() for shown in iter(partial(read_game, StringIO(written)), None)]
+    assert plies == [3, 4] and "time forfeit" in written, (
+        "the move that came too late is not played"
+    )
 
 
 @pytest.mark.parametrize("rounds", [248, 249])
@@ -171,11 +189,17 @@ def test_a_void_game_names_its_position_and_a_very_long_one_its_last(rounds):
 
 def test_void_games_are_counted_and_the_first_few_kept():
     batch = ActiveJob(Mock(), since=0.0)
-    for reason in ("crash", "hang", "crash", "crash"):
-        fault = VoidGame("minus", EngineFault(reason, "why"), "position startpos", "plus")
+    reasons = ("crash", "hang", "crash", "crash", *map(str, range(VOID_REASONS)), "5")
+    for reason, white in zip(reasons, chain([""], repeat("plus")), strict=False):
+        fault = VoidGame("minus", EngineFault(reason, "why"), "position startpos", white)
         batch.add_void(PairVoid("key", pairing(), fault, "its last words"))
-    assert batch.result.voids == {"crash": 3, "hang": 1}
+    others = {str(n): 1 + (n == 5) for n in range(VOID_REASONS - 3)}
+    assert batch.result.voids == {"crash": 3, "hang": 1, **others, OTHER_REASONS: 3}
     assert len(batch.result.kept_voids) == MAX_KEPT_VOIDS
+    assert (batch.result.kept_voids[0].white, batch.result.kept_voids[0].output) == (
+        "",
+        "its last words",
+    )
     assert batch.result.kept_voids[1] == KeptVoid(
         pair=0,
         culprit="minus",

@@ -15,7 +15,8 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 from threading import Thread
-from unittest.mock import Mock
+from types import SimpleNamespace
+from unittest.mock import MagicMock, Mock
 
 import pytest
 from builders import (
@@ -32,6 +33,7 @@ from builders import (
 )
 from cutting import CutStore
 from engines.faulty import PATIENT, WINNER, children, engine, start_book, wait_until
+from golden import compare_cases
 from trials import open_scripted
 
 from spsa import errors
@@ -49,13 +51,13 @@ from spsa.core.json_values import stored, to_json
 from spsa.core.scoring import Tally
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.openings.book import drawn_time, load
-from spsa.protocol import BatchReport, Engine, HeldClaim, Measured
+from spsa.protocol import BatchReport, BatchResult, Engine, HeldClaim, Measured
 from worker.batches import jobs as scaling
 from worker.batches.database_client import Backoff, DatabaseClient
 from worker.batches.jobs import JobMaker
 from worker.batches.loop import NOTHING_TO_DO, Worker
-from worker.runner.loop import Interrupts
-from worker.runner.pool import Pool
+from worker.runner.loop import ActiveJob, Interrupts, JobList
+from worker.runner.pool import JobEnded, Pool
 from worker.settings import Settings
 
 QUICK = Backoff(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
@@ -253,6 +255,30 @@ def test_a_machine_plays_the_highest_level_that_it_has(provides, taken, staged, 
     ]
 
 
+def test_how_many_jobs_are_wanted_and_which_have_room():
+    """Of jobs `PLAYED/PAIRSxTHREADS`, with a `?` while they wait; an interrupt withdraws those."""
+
+    def shown(files):
+        pool = MagicMock(__len__=lambda _: int(files["slots"]))
+        loop = JobList(iter(()), pool, Interrupts(), Mock())
+        for key, text in enumerate(files.get("jobs", "").split()):
+            played, pairs, threads = map(int, re.findall(r"\d", text))
+            job = SimpleNamespace(key=key, pairings=range(pairs), slots=threads)
+            result = BatchResult(tally=Tally(0, 0, 2 * played, (0, 0, played, 0, 0)))
+            loop.active[key] = ActiveJob(job, 0.0, 0 if "?" in text else threads, result)
+        rooms = [n for n in range(1, 6) if loop._has_room(SimpleNamespace(slots=n))]
+        yield f"{loop.wanted} wanted, room for one of {rooms} slots"
+        loop._interrupts.note(signal.SIGTERM)
+        loop.withdraw()
+        loop._submit()
+        ended = [call.args[0] for call in pool.events.put.call_args_list]
+        assert ended == [JobEnded(one.key, was_stopped=True) for one in ended]
+        assert loop.wanted == 0 and not pool.submit.called
+        yield f"withdrawn: {[one.key for one in ended]}"
+
+    compare_cases(Path(__file__).with_name("loops.txt"), shown)
+
+
 def test_a_job_follows_from_the_claim_alone(staged, tmp_path, monkeypatch):
     monkeypatch.setattr(JobMaker, "path", lambda _, engine: f"/{engine.sha256}")
     staged.open()
@@ -270,6 +296,7 @@ def test_a_job_follows_from_the_claim_alone(staged, tmp_path, monkeypatch):
     ]
     assert job.settings.time_control == control
     assert job.label == "first it 1 batch 1"
+    assert job.scaled(2.0).settings.time_control == control.scaled(2.0)
 
 
 def test_a_foreign_engine_gets_the_options_of_its_row_alone(staged, tmp_path, monkeypatch):
@@ -361,13 +388,13 @@ def test_one_batch_is_claimed_while_a_slot_is_on_its_last_pair(
     hangs = HANGS | {"only_once": tmp_path / "marker", "skip": 1}
     offer(minus=hangs, target_games=12, batch_games=4, **ENDLESS)
     queries, ready, leased = Watched(sqlite_store), BatchStatus.READY, BatchStatus.LEASED
-    with hired(queries, tmp_path, size=1) as (worker, interrupts), at_work(worker):
+    with hired(queries, tmp_path, size=1) as (worker, interrupts), at_work(worker) as codes:
         wait_until(lambda: queries.calls.count("claim") == 2)
         interrupts.note(signal.SIGTERM)
         wait_until(lambda: queries.calls.count("release") == 1)
         assert [row.status for row in batches(sql)] == [leased, ready, ready]
         interrupts.note(signal.SIGTERM)
-    assert queries.calls.count("claim") == 2
+    assert codes == [0] and queries.calls.count("claim") == 2
     assert [(row.status, row.attempt) for row in batches(sql)] == [(ready, 0)] * 3
 
 

@@ -121,7 +121,7 @@ class Worker(JobLoop):
     @property
     def playing(self) -> list[ActiveJob | None]:
         """What each slot plays, for a view."""
-        return [self.active.get(key or "") for key in self._pool.playing]
+        return [self.active.get(key) for key in self._pool.playing]
 
     def deadlines(self) -> Iterator[float]:
         yield from (self._client.due_at, self._show_at)
@@ -136,7 +136,7 @@ class Worker(JobLoop):
     def _is_leaving(self) -> bool:
         """Whether it claims no more batches."""
         most = self._settings.max_batches
-        return self._interrupts.count > 0 or (most is not None and self._claimed >= most)
+        return bool(self._interrupts.count) or (most is not None and self._claimed >= most)
 
     def _contact_database(self) -> None:
         updates = self._updates

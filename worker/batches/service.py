@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 
 _TOKEN = re.compile(r"[!-~]{1,1000}")
 _OTHERS = 0o077
+_HOST_LENGTH = NAME_LENGTH - len("-4194304-000000")
 
 
 def server_of(settings: Settings, environment: MutableMapping[str, str]) -> tuple[str, str] | None:
@@ -118,15 +119,14 @@ def run_worker(settings: Settings, limits: EngineLimits) -> int:
         Restart: a remote worker has replaced its file, and has to start it.
     """
     server = server_of(settings, os.environ)
-    with Interrupts() as received:
-        service = Service(settings, limits, received)
-        try:
-            return service.run_direct() if server is None else service.run_remote(*server)
-        finally:
-            if settings.then and service.has_ended:
-                log.info("ended by itself: running `%s`", settings.then)
-                if code := subprocess.run(settings.then, shell=True).returncode:
-                    log.error("`%s` ended with %d", settings.then, code)
+    service = Service(settings, limits, Interrupts().of_this_process())
+    try:
+        return service.run_direct() if server is None else service.run_remote(*server)
+    finally:
+        if settings.then and service.has_ended:
+            log.info("ended by itself: running `%s`", settings.then)
+            if code := subprocess.run(settings.then, shell=True).returncode:
+                log.error("`%s` ended with %d", settings.then, code)
 
 
 class Service:
@@ -141,7 +141,7 @@ class Service:
         self._settings = settings
         self._limits = limits
         self._received = received
-        host = printable(gethostname(), NAME_LENGTH - len("-4194304-000000"))
+        host = printable(gethostname(), _HOST_LENGTH)
         self._info = WorkerInfo(
             name=settings.name or f"{host}-{os.getpid()}-{uuid4().hex[:6]}",
             host=host,

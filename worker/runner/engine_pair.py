@@ -25,8 +25,8 @@ class EnginePair:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
-        self.close(at_once=error is not None)
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def engines(self, plus: EngineSpec, minus: EngineSpec) -> tuple[UciEngine, UciEngine]:
         """Engines with these options, ready to play; VoidGame when one of them does not start.

@@ -6,13 +6,14 @@ It runs in the main thread. The slots play.
 import logging
 import signal
 import time
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, KeptVoid
 from spsa.text import printable
@@ -26,10 +27,11 @@ INTERRUPTED = 130
 
 _LONGEST_WAIT = 3600.0  # seconds; an interrupt ends the wait
 _MAX_DETAIL = 500  # characters
+_SIDES: Mapping[str, Literal["plus", "minus", ""]] = {"plus": "plus", "minus": "minus"}
 
 
 class Interrupts:
-    """How many times this process was asked to stop in its block, and its exit code.
+    """How many times this process was asked to stop, and its exit code.
 
     Each time `wake` is called by the signal handler; it must be reentrant, as SimpleQueue.put is.
     """
@@ -39,17 +41,12 @@ class Interrupts:
         self.exit_code = 0
         self.wake: Callable[[], None] = lambda: None
         self._received: SimpleQueue[None] = SimpleQueue()
-        self._before: dict[int, Any] = {}
 
-    def __enter__(self) -> Self:
-        """Count SIGINT and SIGTERM until the end, when the handlers of before are restored."""
+    def of_this_process(self) -> Self:
+        """Count SIGINT and SIGTERM from now on."""
         for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self.note)
+            signal.signal(number, self.note)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
 
     def wait(self, seconds: float) -> None:
         """Sleep until an interrupt, or for this long."""
@@ -88,8 +85,8 @@ class ActiveJob:
         if len(kept) < MAX_KEPT_VOIDS:
             one = KeptVoid(
                 pair=void.pairing.number,
-                culprit=_side(fault.culprit),
-                white=_side(fault.white),
+                culprit=_SIDES.get(fault.culprit, ""),
+                white=_SIDES.get(fault.white, ""),
                 detail=printable(str(fault), _MAX_DETAIL),
                 position=fault.position,
                 output=void.output,
@@ -100,11 +97,7 @@ class ActiveJob:
         return self.job.label
 
 
-def _side(player: str) -> Literal["plus", "minus", ""]:
-    return "plus" if player == "plus" else "minus" if player == "minus" else ""
-
-
-class JobLoop:
+class JobLoop(ABC):
     """Has jobs played; what inherits from it says where they come from and where results go.
 
     `active` are the jobs by their keys, the first one first; `played` sums up all pairs so far.
@@ -131,9 +124,9 @@ class JobLoop:
             self.stop()
             raise
 
+    @abstractmethod
     def turn(self) -> None:
         """Get jobs, if any are `wanted`, and hand over what was played."""
-        raise NotImplementedError
 
     @property
     def is_over(self) -> bool:
@@ -144,9 +137,9 @@ class JobLoop:
         """When the next turn is due though no event comes, of the monotonic clock."""
         return iter(())
 
+    @abstractmethod
     def note(self, active: ActiveJob, event: Event) -> None:
         """Take on what has happened; a job that has ended is active no more."""
-        raise NotImplementedError
 
     def prepared(self, active: ActiveJob) -> Job | None:
         """What a slot plays; None if this machine cannot play it, which has been said."""

@@ -106,14 +106,14 @@ Event = PairPlayed | PairVoid | JobEnded
 
 
 class Slot:
-    """One thread that plays one job at a time; `playing` is the key of the job."""
+    """One thread that plays one job at a time; `playing` is the key of the latest."""
 
     def __init__(self, number: int, pool: "Pool") -> None:
         self._number = number
         self._pool = pool
         self._stop_signal = StopSignal()
         self._lock = Lock()
-        self.playing: str | None = None
+        self.playing = ""
         self._thread = Thread(target=self._run, name=f"slot {number}", daemon=True)
         self._thread.start()
 
@@ -132,10 +132,7 @@ class Slot:
         with EnginePair(self._stop_signal, self._pool.limits) as engines:
             while (job := self._pool.jobs.get()) is not None:
                 self._begin(job.key)
-                ended = self._play(job, engines)
-                with self._lock:
-                    self.playing = None
-                self._pool.events.put(ended)
+                self._pool.events.put(self._play(job, engines))
 
     def _begin(self, key: str) -> None:
         with self._lock:
@@ -164,8 +161,6 @@ class Slot:
         """Play one pair until it counts; the end of the job when it does not."""
         failure = culprit = ""
         for _ in range(job.max_void + 1):
-            if self._stop_signal.is_set:
-                raise Stopped
             try:
                 pair = self._pair(job, pairing, engines)
                 self._pool.events.put(PairPlayed(job.key, pair, self._number))
@@ -183,7 +178,7 @@ class Slot:
 
     def _pair(self, job: Job, pairing: Pairing, engines: EnginePair) -> Pair:
         def start_next() -> None:
-            newest = self._pool.newest or job
+            newest = self._pool.newest
             engines.start_next(newest.plus, newest.minus)
 
         plus, minus = engines.engines(job.plus, job.minus)
@@ -193,12 +188,13 @@ class Slot:
 class Pool:
     """`size` slots that share one queue of jobs; events come in the order in which they happened.
 
-    The limits hold for each engine.
+    The limits hold for each engine; `newest` is the job that was submitted last.
     """
+
+    newest: Job
 
     def __init__(self, size: int, limits: EngineLimits) -> None:
         self.limits = limits
-        self.newest: Job | None = None
         self.jobs: SimpleQueue[Job | None] = SimpleQueue()
         self.events: SimpleQueue[Event | None] = SimpleQueue()
         self.unwanted: set[str] = set()
@@ -219,8 +215,8 @@ class Pool:
         return len(self._slots)
 
     @property
-    def playing(self) -> list[str | None]:
-        """The job that each slot plays now, by its key."""
+    def playing(self) -> list[str]:
+        """The job that each slot plays or has played last, by its key."""
         return [slot.playing for slot in self._slots]
 
     def check_room(self, job: Job) -> None:
