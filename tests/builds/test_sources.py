@@ -84,6 +84,7 @@ def test_the_numbers_of_small_sources_and_the_names_of_lengths():
                 else:
                     beside = f" beside {item.beside}" if item.beside else ""
                     yield f"{place} = {item.number} {item.type or '-'}{beside}"
+        yield "defined:" + "".join(f" {name or '-'}" for name, _ in file.definitions)
         if file.lengths:
             yield f"lengths: {' '.join(sorted(file.lengths))}"
         if file.broken:

@@ -48,7 +48,7 @@ class Notation:
     def number_in(self, made_of: str, types: Mapping[str, str]) -> str | None:
         """The one type of numbers that a type is made of; `types` are what others are made of."""
         found, seen, waiting = set[str](), set[str](), [made_of]
-        while waiting and len(found) < 2:
+        while waiting:
             for word in self.words.findall(waiting.pop()):
                 name = self.aliases.get(word, word)
                 if name in self.integers or name in self.reals:

@@ -262,8 +262,11 @@ def _made_of(values: Values, node: Node, place: Place) -> tuple[Items, bool]:
     It is not where a number without a name of its own stands in a row with expressions.
     """
     found = _written_out(values.value(node, place))
-    mixed = any(isinstance(one, Opaque) for one in found)
-    if found and not (mixed and isinstance(found[0].location.accesses[0].position, int)):
+    mixed = any(
+        isinstance(one, Opaque) and isinstance(one.location.accesses[0].position, int)
+        for one in found
+    )
+    if found and not mixed:
         return found, False
     return values.numbers_in(node, place.location), True
 
