@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
+from stat import S_IFLNK
 
 from spsa.builds.commands import refuse_unbuildable
 from spsa.errors import InvalidInput, TuningError, file_failure
@@ -47,9 +48,9 @@ class Entry:
 
     @property
     def facts(self) -> tuple[int, bytes]:
-        """Mode and content: 0 and the target of a link."""
+        """Mode and content: of a link S_IFLNK and its target."""
         if self.link is not None:
-            return 0, self.link.encode()
+            return S_IFLNK, self.link.encode()
         content = self.path.read_bytes() if self.text is None else self.text.encode()
         return 0o755 if self.path.stat().st_mode & 0o100 else 0o644, content
 
@@ -118,7 +119,6 @@ def unpack(archive: bytes, folder: Path) -> None:
     Raises TuningError if it is no such archive, or would write elsewhere.
     """
     with whole_folder(folder) as draft:
-        draft.mkdir()
         try:
             with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as members:
                 members.extractall(draft, filter="data")

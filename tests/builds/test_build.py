@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 from checkouts import FIXTURES, PLAIN, Bench, rendered
+from engines import faulty
 from golden import compare_cases
 
 from spsa.builds import requirements
-from spsa.builds.builder import Builder, adopt
+from spsa.builds.builder import BUILD_SECONDS, Builder, adopt, last_measured
 from spsa.builds.commands import BuildCancelled, level_flags, made
 from spsa.builds.recipe import Rendered, digest_of
 from spsa.builds.sources.rewriting import rewrite
+from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.parameter import Location
 from spsa.errors import BuildFailed, InvalidInput, SmokeTestFailed, TuningError
 
@@ -87,6 +89,9 @@ def test_a_compile_error_has_the_compilers_words_and_the_values(shared):
     builder = shared.builder()
     with pytest.raises(BuildFailed) as failure:
         builder.build(rendered(90), rendered(-5))
+    with pytest.raises(BuildFailed, match="the base engine: "):
+        builder.build(rendered(-5), rendered(-5), "base engine")
+    assert not (shared.work / "plus" / "finished").exists(), "it compiles from scratch next time"
     words = str(failure.value)
     assert words.startswith("the minus engine: `cargo build` ended with 101\nerror[E0600]: cannot")
     assert "src/constants.rs:1" in words and "all of it is in " in words
@@ -252,6 +257,17 @@ def test_the_folder_of_the_binary_is_there_although_an_old_one_is_not_copied(ter
     with pytest.raises(BuildFailed, match=r"ended with 7\n\nall of"):
         builder = tern.builder(command=command, binary="bin/release/tern")
         builder.build_one("plus", tern_with(TEMPO_BONUS=9))
+
+
+def test_only_the_first_build_is_asked_for_all_searches_and_its_time_is_kept(tmp_path):
+    own, nodes = Bench(tmp_path, "cpp"), TimeControl(kind=TimeKind.NODES, low=500, high=500)
+    faulty.engine(own.source, "engine", log=tmp_path / "log")
+    recipe = {"binary": "built", "bench": False, "time_controls": (nodes,)}
+    builder = own.builder(command=("cp", "engine", "built"), **recipe)
+    for margin, searches in ((1, 12), (2, 13)):
+        builder.build_one("plus", Rendered({}, {"margin": margin}))
+        assert (tmp_path / "log").read_text().count("go nodes") == searches
+    assert 0 < last_measured(own.work, BUILD_SECONDS) < 300
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """What of a checkout is taken along, pinned, laid out; all without a compiler."""
 
+import gzip
 import os
 import shutil
 import tempfile
@@ -12,7 +13,17 @@ import pytest
 from golden import compare_cases
 
 from spsa.builds.builder import archive_of
-from spsa.builds.tree import Checkout, Tree, WorkCopy, differences, pin, tree_at
+from spsa.builds.tree import (
+    Checkout,
+    Entry,
+    Tree,
+    WorkCopy,
+    archived,
+    differences,
+    pin,
+    tree_at,
+    unpack,
+)
 from spsa.errors import InvalidInput, TuningError
 
 CRATE = Path(__file__).parents[1] / "fixtures" / "crate"
@@ -50,6 +61,9 @@ def test_a_copy_has_all_files_but_junk_and_what_is_excluded(tmp_path):
 def test_the_hash_is_of_names_modes_and_bytes_not_of_dates(source, work):
     file = source / "src" / "main.rs"
     seen = [pin(source, work).sha256]
+    assert seen == ["e6dc388387545b2f15dda91940127bdb403c333dbaf9329a8f59caad7c1dd371"], (
+        "as of old runs"
+    )
     os.utime(file, (1, 1))
     file.chmod(0o645)  # its owner cannot run it
     assert pin(source, work).sha256 == seen[0]
@@ -98,6 +112,16 @@ def test_pinning_copies_and_leaves_the_checkout_alone(source):
     again = pin(source, work, sha256=pinned.sha256)
     assert again.drift() == ("Cargo.lock", "src/main.rs", "src/more.rs", "src/whole.rs")
     assert "println" in (again.path / "src" / "main.rs").read_text()
+
+
+def test_an_archive_that_is_none_or_would_write_elsewhere_is_refused(tmp_path):
+    one = Entry(CRATE / "Cargo.toml")
+    for wrong in (b"none", gzip.compress(archived({"a": one})), archived({"../outside": one})):
+        with pytest.raises(TuningError, match="cannot be unpacked: "):
+            unpack(wrong, tmp_path / "work" / "source")
+    with pytest.raises(FileNotFoundError):
+        unpack(archived({}), tmp_path / "work" / "source")
+    assert not list((tmp_path / "work").iterdir())
 
 
 def test_an_altered_copy_is_refused_and_a_lost_one_made_again(source, work):
@@ -172,6 +196,7 @@ def test_a_half_written_tree_is_put_right(source, side):
     side.lay_out(tree)
     assert not differences(tree_at(side.tree), tree)
     assert (source / "Cargo.toml").is_file()
+    assert tree_at(side.tree)["gen.sh"].facts == (0o755, b"")
 
 
 def test_one_builder_at_a_time(side):

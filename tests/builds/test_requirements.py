@@ -2,6 +2,7 @@
 
 import platform
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from golden import compare_cases
 from spsa.builds import requirements
 from spsa.builds.recipe import Rendered
 from spsa.builds.requirements import LEVELS, provided, required
+
+OWN = requirements.own_level()
 
 
 def test_what_machines_provide_and_files_require(tmp_path, monkeypatch):
@@ -25,17 +28,31 @@ def test_what_machines_provide_and_files_require(tmp_path, monkeypatch):
         elif "words" in files:
             levels = tuple(files["levels"].split())
             yield f"kind {requirements.kind_of(tuple(files['words'].split()), levels)}"
+        elif "makefile" in files:
+            yield from built(Path(tempfile.mkdtemp(dir=tmp_path)), **files)
         else:
             system, machine = files["system"].split()
             flags = f"processor : 0\nvendor\nflags\t\t: {files.get('flags', '')}\nbugs : avx2\n"
             (tmp_path / "cpuinfo").write_text(flags)
-            monkeypatch.setattr(requirements, "_PROCESSOR", tmp_path / "cpuinfo")
-            monkeypatch.setattr(platform, "system", lambda: system)
-            monkeypatch.setattr(platform, "machine", lambda: machine)
-            yield f"provides {' '.join(provided())}"
-            yield f"own level {requirements.own_level()}"
+            with monkeypatch.context() as another:
+                another.setattr(requirements, "_PROCESSOR", tmp_path / "cpuinfo")
+                another.setattr(platform, "system", lambda: system)
+                another.setattr(platform, "machine", lambda: machine)
+                yield f"provides {' '.join(provided())}"
+                yield f"own level {requirements.own_level()}"
 
     compare_cases(Path(__file__).with_name("requirements.txt"), shown)
+
+
+def built(folder, makefile, command):
+    own = Bench(folder, "cpp")
+    engine(own.source, "engine", moves=WINNER)
+    own.write("Makefile", "").write_bytes(f"# \xfc\n{makefile}\n".encode("latin-1"))
+    words = ("sh", "-c", f"cp engine built; ! env | grep RUSTFLAGS # {command}")
+    for level in (None, "x86-64-v3"):
+        builder = own.builder(command=words, binary="built", level=level, bench=False)
+        found = builder.build_one("plus", Rendered({}, {"margin": 1})).requires
+        yield f"for {level}: {' '.join(found)}".replace(f"None: {OWN}", "None: own level")
 
 
 ON_X86 = pytest.mark.skipif(
@@ -73,24 +90,3 @@ def test_cargo_builds_for_a_level_wherever_the_flags_of_the_engine_are(name, tmp
         (2060 + flagged, ("linux", "x86-64-v2")),
         (3060 + flagged, ("linux", "x86-64-v3")),
     ]
-
-
-@pytest.mark.parametrize(
-    ("flags", "argument", "words"),
-    [
-        ("-march=native", "", (requirements.own_level(),)),
-        ("-mcpu=native", "", (requirements.own_level(),)),
-        ("-mtune=native", "", ()),
-        ("-O3", "-march=x86-64-v2", ("x86-64-v2",)),
-    ],
-)
-def test_a_command_for_this_processor_requires_its_level_unless_another_is_declared(
-    flags, argument, words, tmp_path
-):
-    own = Bench(tmp_path, "cpp")
-    engine(own.source, "engine", moves=WINNER)
-    own.write("Makefile", "").write_bytes(f"# \xfc\nCXXFLAGS = {flags}\n".encode("latin-1"))
-    for level, wanted in ((None, tuple(filter(None, words))), ("x86-64-v3", ("x86-64-v3",))):
-        command = ("sh", "-c", f"cp engine built; ! env | grep RUSTFLAGS # {argument}")
-        builder = own.builder(command=command, binary="built", level=level, bench=False)
-        assert builder.build_one("plus", Rendered({}, {"margin": 1})).requires == wanted

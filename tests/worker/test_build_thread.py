@@ -1,5 +1,6 @@
 """`compete --spsa --build`: an order is built from its archive, published, failed or given up."""
 
+import os
 from contextlib import closing
 
 import pytest
@@ -58,12 +59,15 @@ def builder(store, tmp_path, lease=LEASE):
 
 def test_an_order_is_built_from_its_archive(sqlite_store, tmp_path, ordered):
     key = ordered(BUILD)
+    (tmp_path / "builds" / "old").mkdir(parents=True)
+    os.utime(tmp_path / "builds" / "old", (1, 1))  # a source that was used long ago
     with builder(sqlite_store, tmp_path):
         state = until(sqlite_store, key, lambda one: one.engines)
     plus, minus = state.engines
     assert (plus.bench, minus.bench) == (55, 45)
     assert sqlite_store.file(plus.sha256) == ENGINE.replace("MARGIN", "55").encode()
-    assert not list((tmp_path / "builds").glob("*/engines-*"))
+    (home,) = (tmp_path / "builds").iterdir()
+    assert {path.name for path in home.iterdir()} == {"linux", "source"}
 
 
 @pytest.mark.parametrize("role", [MachineRole.BUILDER, MachineRole.WORKER])

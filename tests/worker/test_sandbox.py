@@ -14,7 +14,6 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -210,8 +209,6 @@ with orphan_reaper() as worker_id:
     print("closed", flush=True)
     time.sleep(60)
 """
-
-AWorker = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture(params=["oneself", pytest.param("nobody", marks=another_user)])
