@@ -35,7 +35,8 @@ class Bspsa(Bspsas):
         return variance[..., None] * np.eye(start.shape[-1])
 
     def variance(self, state: State) -> Vector:
-        return np.diagonal(state.covariance, axis1=-2, axis2=-1)
+        variance: Vector = np.einsum("...ii->...i", state.covariance)
+        return variance
 
     def learned(
         self, state: State, slope: Vector, noise: Vector, innovation: Vector
@@ -45,8 +46,7 @@ class Bspsa(Bspsas):
         root = np.sqrt(total(slope * reach) + noise)
         reach = reach / root
         mean = state.mean + reach * (innovation / root)  # (15), (16)
-        square = reach[..., None] * reach[..., None, :]
-        return mean, np.subtract(state.covariance, square, out=square)  # (14)
+        return mean, state.covariance - reach[..., None] * reach[..., None, :]  # (14)
 
     def carried(self, state: Posterior, carry: Carry) -> Posterior:
         known = carry.covariance(state.covariance, np.diagonal(self.untold()))

@@ -117,8 +117,6 @@ class Bank:
     def too_large(self) -> Vector:
         """f_i, shape (n,); 1 if it is less than `_SHOWN`, or pairs are few for each parameter."""
         known = self.own.log_elo
-        if not known.size:  # matches of engines have no parameters
-            return known
         apart = (known - np.median(known, axis=-1, keepdims=True)) / 2
         shown = (np.abs(apart) >= log(_SHOWN)) & (self.trust >= _MOST / 2)
         factor: Vector = np.exp(np.where(shown, apart, 0.0))
@@ -149,7 +147,7 @@ class Bank:
         away = path - path[..., :1, :]
         apart = self.mean - path[..., :1, :]
         nearer = 2.0 * apart @ np.swapaxes(away, -1, -2) - along(away, away)[..., None, :, 0]
-        gained: Vector = (self.likely * ELO * nearer).sum(axis=-2) / max(1, path.shape[-1])
+        gained: Vector = (self.likely * ELO * nearer).sum(axis=-2) / path.shape[-1]
         return gained
 
 

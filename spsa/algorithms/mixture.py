@@ -117,7 +117,8 @@ class Mixture(Rule):
         return self.problem.inside(state.theta)
 
     def belief(self, state: State) -> Belief:
-        path = np.stack([self.problem.start + 0.0 * state.theta, state.theta], axis=-2)
+        start = np.broadcast_to(self.problem.start, state.theta.shape)
+        path = np.stack([start, state.theta], axis=-2)
         return Belief(state.theta, None, state.gained(path)[..., 1:], state.too_large)
 
     def ask(self, state: State, k: int, rng: np.random.Generator) -> Perturbation:

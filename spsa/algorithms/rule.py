@@ -221,7 +221,8 @@ class Walk(Rule):
         return WalkState(self.problem.inside(theta))
 
     def theta(self, state: State) -> Vector:
-        return np.array(state.theta, dtype=np.float64)
+        theta: Vector = state.theta
+        return theta
 
     def tell(self, state: State, outcome: Outcome) -> WalkState:
         return self.at(state.theta + self.rate(outcome) * outcome.result * (outcome.difference / 2))

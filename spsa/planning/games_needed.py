@@ -100,7 +100,7 @@ def cut(games: int, most: int, slots: int) -> tuple[int, ...]:
 
 def _shares(games: int, most: int, slots: int) -> Iterator[int]:
     left = games
-    while left > 0:
+    while left:
         share = 2 * max(1, left // max(1, slots) // 2)
         yield min(share, most, left)
         left -= min(share, most, left)

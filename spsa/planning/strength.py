@@ -45,7 +45,7 @@ def strength_curve(
     `deviation` is one standard deviation of each match's Elo. A match at k = 0 says nothing of
     Elo `over_start`.
     """
-    order = [i for i in np.argsort(ks, kind="stable").tolist() if ks[i] > 0 or not over_start]
+    order = [i for i in sorted(range(len(ks)), key=ks.__getitem__) if ks[i] or not over_start]
     if not order:
         return None
     start = [0] if over_start else []

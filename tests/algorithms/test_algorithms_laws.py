@@ -1,6 +1,7 @@
 """What holds for every rule there is: its settings, its steps, what is noted of it."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 from outcomes import START, N, generator, outcome, problem, tallies, told, walked
 
 from spsa.algorithms import algorithms, create, rule_settings, settings_faults
-from spsa.algorithms.rule import WalkState
-from spsa.algorithms.state import alike, restored, saved
+from spsa.algorithms.rule import Belief, WalkState
+from spsa.algorithms.state import Carry, alike, restored, saved
 from spsa.algorithms.tuning import Average, Observed
 from spsa.errors import UnusableState
 
@@ -154,6 +155,55 @@ def test_the_ends_of_every_range_leave_theta_finite_and_inside(name):
         assert "NaN" not in bits(state), end
 
 
+RESULTS = (
+    (1, 2, 3, 5, 4),
+    (0, 0, 0, 0, 10),
+    (0,) * 5,
+    (40, 300, 900, 500, 160),
+    *2 * ((2, 0, 0, 0, 0),),
+)
+
+
+def shown(*found):
+    return " ".join(f"{round(x, 7) + 0.0:.8g}" for one in found for x in np.ravel(one).tolist())
+
+
+def known(of, state):
+    """What a rule knows besides theta: c_k, and its belief if it has one."""
+    belief = of.belief(state) or Belief(None, None, None)
+    found = of.ask(state, 7, generator()).c_k, belief.gained, belief.deviation, belief.too_large
+    return [np.asarray(one) for one in found if one is not None]
+
+
+def recorded(files):
+    """A run near a bound, two in flight; then a fork of it in other steps, with a doubt."""
+    ((name, given),) = files.items()
+    here, rng = problem(reach=3.2, iterations=40), generator()
+    one, fork = (create(name, json.loads(given), at) for at in (here, problem(START[:3])))
+    state, opened = one.start(), [one.ask(one.start(), 1, rng)]
+    yield "shapes " + " ".join(re.findall(r'"shape": (\[.*?\])', bits(state)))
+    for k, result in enumerate(RESULTS, start=1):
+        opened.append(one.ask(state, k + 1, rng))
+        asked = opened.pop(0)
+        plus, minus = (here.inside(asked.centre + side * asked.offset) for side in (1, -1))
+        told = outcome(asked, result, k=k, centre=(plus + minus) / 2, difference=plus - minus)
+        state = one.tell(state, told)
+        gains = shown(asked.a_k, asked.c_k, one.counted_elo(told))
+        yield f"k={k}: {gains}; {shown(asked.offset)} -> {shown(one.theta(state))}"
+    carry = Carry(
+        source=np.array([1, 0, -1]), scale=np.array([0.5, 2, 1]), value=START[:3], doubt=2.0
+    )
+    after = fork.carried(state, carry)
+    asked = fork.ask(after, 10, rng)
+    late = fork.theta(fork.tell(after, outcome(asked, BETTER, k=10)))
+    yield f"knows {shown(*known(one, state))}, and as a fork {shown(*known(fork, after))}"
+    yield f"fork: {shown(fork.theta(after))}; {shown(asked.offset)} -> {shown(late)}"
+
+
+def test_rules_go_on_as_they_were_recorded():
+    compare_cases(Path(__file__).with_name("walks.txt"), recorded)
+
+
 def of_replica(whole, centre, r):
     return replace(
         whole,
@@ -183,6 +233,9 @@ def test_replicas_at_once_are_the_runs_one_by_one_to_the_bit(variant, n):
             assert one.theta(states[r]).tobytes() == together.theta(state)[r].tobytes()
             assert one.counted_elo(own).tolist() == elo[r].tolist()
     assert not np.array_equal(together.theta(state), starts)
+    for r, one in enumerate(alone):
+        for whole, own in zip(known(together, state), known(one, states[r]), strict=True):
+            assert own.tolist() == (whole[r] if whole.ndim else whole).tolist()
 
 
 @pytest.mark.parametrize("variant", [*WALKS, "constant fdsa"])

@@ -147,6 +147,10 @@ def test_theta_has_the_most_expected_elo():
     assert state.best == pytest.approx(best(state))
     assert of.theta(state) == pytest.approx(best(state))
     assert np.abs(state.own.best[0] - best(state)).min() > 0.01
+    old = replace(state, results=np.array([1e4]))  # all sums are far from 0 then
+    own = replace(old.own, evidence=old.own.evidence - 4e3)
+    late = replace(old, surprise=old.surprise + 8e3, evidence=old.evidence - 2e3, own=own)
+    assert late.best == pytest.approx(old.best)
 
 
 def test_the_belief_is_the_gain_of_engines_drawn_by_their_evidence_without_a_deviation():

@@ -1,6 +1,8 @@
 """What a run will take and bring: by arithmetic where there is some, else by simulation."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, astuple, replace
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -9,18 +11,24 @@ from builders import parameter, space_from
 from golden import compare_cases
 from outcomes import problem
 
-from spsa.algorithms import create
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import Tally, elo
-from spsa.planning.plan import busy_in_flight, free_in_flight, in_flight_warnings, plan
+from spsa.planning.games_needed import cut
+from spsa.planning.plan import (
+    busy_in_flight,
+    free_in_flight,
+    in_flight_warnings,
+    most_designs,
+    plan,
+)
 from spsa.planning.plan_inputs import (
     UNBALANCED_ELO,
     Capacity,
     Openings,
     PlanInputs,
     Shape,
-    fitted,
+    adapted,
     game_seconds,
     in_flight_without_idling,
     noise,
@@ -61,13 +69,6 @@ def test_a_game_takes_what_its_limit_says(control, seconds):
     assert unknown is None or control.kind is not TimeKind.NODES
 
 
-def test_with_one_iteration_in_flight_builds_and_stragglers_are_waited_for():
-    found = pace(SHAPE, FLEET, 2.0)  # 10 batches on 4 slots are 3 rounds of 8 s
-    assert found.iteration == pytest.approx(3 * 8 + 30)
-    assert found.run == pytest.approx(100 * 54)
-    assert found.idle == pytest.approx(1 - 20 / 54)
-
-
 def test_with_enough_in_flight_every_slot_plays_all_the_time():
     shape = replace(SHAPE, games=80)  # 40 s of playing hide 30 s of builds
     needed = in_flight_without_idling(shape, FLEET, 2.0)
@@ -76,65 +77,6 @@ def test_with_enough_in_flight_every_slot_plays_all_the_time():
     assert needed > 1
     assert busy.idle == pytest.approx(0.0)
     assert fewer.idle > 0.05
-
-
-@pytest.mark.parametrize("builders", [1, 4])
-def test_builds_that_take_longer_than_the_games_set_the_pace(builders):
-    capacity = Capacity(concurrency=64, build_seconds=30, builders=builders)
-    found = pace(replace(SHAPE, in_flight=99), capacity, 2.0)
-    assert found.iteration == pytest.approx(30 / builders)
-
-
-def test_where_depth_follows_the_fleet_a_fleet_too_large_is_cautioned_of():
-    def cautioned(slots, **over):
-        shape = Shape(iterations=500, games=150, batch_games=2, in_flight=5, adapts=True)
-        capacity = Capacity(concurrency=slots, build_seconds=30, builders=9)
-        asked = inputs(shape=replace(shape, **over), capacity=capacity, seconds=10.0)
-        return [str(warning) for warning in in_flight_warnings(asked, 1, busy_in_flight(asked))]
-
-    assert cautioned(8) == []
-    (told,) = cautioned(256)
-    assert "11 iterations in flight would keep 256 slots busy, and a run of 500 allows 5" in told
-    assert "games_per_iteration = " in told
-    (short,) = cautioned(8, iterations=99, in_flight=1)
-    assert "more iterations" in short
-
-
-def test_iterations_in_flight_that_grow_are_fewer_at_first():
-    def parts(in_flight, *, grows):
-        asked = design(in_flight=in_flight, grows=grows)
-        return recovery(asked, ASSUMPTIONS, replicas=8, seed=3).parts.tolist()
-
-    assert parts(1, grows=False) == parts(1, grows=True)
-    assert parts(12, grows=False) != parts(12, grows=True)
-
-
-@pytest.mark.parametrize(
-    ("games", "capacity", "seconds", "size"),
-    [
-        (30_000, Capacity(concurrency=8, build_seconds=30, builders=2), 60.0, (30, 1000)),
-        (75_000, Capacity(concurrency=8, build_seconds=30, builders=2), 1.0, (160, 469)),
-        (75_000, Capacity(concurrency=8, build_seconds=30, builders=2), None, (80, 938)),
-        (300, Capacity(concurrency=8, build_seconds=30), 1.0, (8, 38)),
-    ],
-)
-def test_iterations_are_as_small_as_builds_and_slots_let_them(games, capacity, seconds, size):
-    found = fitted(games, capacity, seconds)
-    assert (found.games, found.iterations) == size
-    if seconds and games > 1000:
-        larger = replace(found, games=4 * found.games, iterations=found.iterations // 4)
-        assert pace(found, capacity, seconds).run < 1.05 * pace(larger, capacity, seconds).run
-
-
-def test_smaller_iterations_are_advised_where_they_recover_more():
-    few = design(13, 75, n=16)
-    shape = Shape(iterations=13, games=150, batch_games=10, in_flight=1, adapts=True)
-    asked = inputs(design=few, shape=shape, seconds=60.0, elos_to_gain=(20.0,))
-    told = [w for w in plan(asked).warnings if "smaller iterations recover" in w.found]
-    assert [w.remedy for w in told] == ["games_per_iteration = 8, max_iterations = 244"]
-    enough = replace(shape, iterations=244, games=8)
-    kept = replace(asked, design=design(244, 4, n=16), shape=enough)
-    assert not [w for w in plan(kept).warnings if "smaller iterations" in w.found]
 
 
 def test_the_noise_of_an_iteration_is_what_equal_engines_show():
@@ -166,29 +108,6 @@ def test_more_games_recover_more_and_a_seed_gives_the_same_again():
     assert few.c_first == pytest.approx(WIDEST)
 
 
-def test_a_coarser_run_has_as_many_games():
-    long = design(200_000, 1, in_flight=1000)
-    shorter, merged = coarser(long)
-    assert (shorter.problem.iterations, shorter.problem.pairs) == (500, 400)
-    assert (shorter.in_flight, merged) == (2, 400)
-    assert coarser(design())[1] == 1
-    for n, iterations in ((64, 500), (133, 263), (400, 500)):
-        found, _ = coarser(design(200_000 - 200_000 % 263, 1, n=n))
-        assert found.problem.iterations == pytest.approx(iterations, abs=3)
-
-
-def test_a_long_tune_of_another_tuner_is_simulated_shorter_with_the_same_gains():
-    asked = design(20_000, algorithm="fishtest", settings={"A": 3e3, "played": 1e4})
-    shorter, merged = coarser(asked)
-    assert (merged, shorter.problem.iterations, shorter.problem.pairs) == (40, 500, 800)
-    long = create("fishtest", asked.settings, asked.problem)
-    short = create("fishtest", shorter.settings, shorter.problem)
-    for k in (1, 250, 500):
-        for gain in ("a_k", "c_k"):
-            there = getattr(long.gains, gain)(long.played + 40 * k)
-            assert getattr(short.gains, gain)(short.played + k) == pytest.approx(there)
-
-
 def test_what_is_warned_of_parameters_and_books():
     def shown(files):
         if "params" in files:
@@ -217,18 +136,62 @@ def inputs(**over):
     return replace(usual, **over)
 
 
-def warned(asked, name):
-    return [warning for warning in plan(asked).warnings if warning.name == name]
+def facts(one):
+    """The numbers of an object, each with its name."""
+    return ", ".join(
+        f"{name} {value:.6g}" for name, value in asdict(one).items() if not isinstance(value, str)
+    )
 
 
-def test_a_budget_far_too_small_is_said_with_what_would_be_right():
-    small = inputs(design=design(10, 40), elos_to_gain=(10.0,))
-    (warning,) = warned(small, "max_iterations")
-    assert warning.found.startswith("4,000 games recover ") and "too few" in warning.found
-    said = "400 iterations recover half, or these games are enough for about 3 parameters"
-    assert warning.remedy.startswith(said)
-    large = inputs(design=design(60, 400), elos_to_gain=(10.0,))
-    assert not warned(large, "max_iterations")
+def of_fleet(run, fleet, seconds=None, free=1):
+    """How a run is cut, how long it takes, and what does not suit these machines."""
+    shape, capacity = Shape(**run), Capacity(**fleet)
+    asked = inputs(shape=shape, capacity=capacity, seconds=seconds)
+    needed, busy = asked.games_needed, busy_in_flight(asked)
+    sizes = cut(shape.games, shape.batch_games, capacity.concurrency)
+    yield "batches " + ", ".join(f"{len([*g])} of {size}" for size, g in groupby(sizes))
+    yield f"fitted: {facts(asked.fitted)}"
+    if needed:
+        yield f"adapted: {facts(adapted(shape, capacity, seconds))}"
+        yield f"{facts(pace(shape, capacity, seconds))}, busy {busy}"
+        enough = [needed.games_for(n) for n in (2, 5)]
+        yield f"wanted {needed.wanted:.6g}, in flight {needed.in_flight}, enough {enough}"
+    yield from map(str, in_flight_warnings(asked, free, busy))
+
+
+def of_design(elos=(), run=None, seconds=2.0, replicas=4, **made):
+    """What simulated runs of a design recover, and the plan if Elo to gain is given."""
+    asked, calls = design(**made), []
+    shorter, merged = coarser(asked)
+    problem, settings = shorter.problem, shorter.settings
+    yield f"as {problem.iterations} of {problem.pairs}, {shorter.in_flight} in flight, {settings}"
+    if merged == 1:
+        found = recovery(asked, ASSUMPTIONS, replicas=3, seed=3)
+        yield f"{facts(replace(found, parts=found.mean))}, error {found.error:.6g}"
+    if elos:
+        terms = {"shape": Shape(**run) if run else SHAPE, "openings": Openings.of(0.85)}
+        several = inputs(
+            design=asked, elos_to_gain=elos, replicas=replicas, seconds=seconds, **terms
+        )
+        told = plan(replace(several, simulated=lambda: calls.append(1)))
+        yield f"{len(calls)} of at most {most_designs(several)} designs, noise {told.noise:.6g}"
+        yield f"free in flight {told.free_in_flight}, {facts(told.lines[0])}"
+        yield from map(str, told.warnings)
+
+
+def of_matches(**played):
+    curve = strength_curve(**played)
+    yield from (" ".join(f"{x:.6g}" for x in column) for column in astuple(curve))
+
+
+@pytest.mark.parametrize("file", ["fleets", "designs", "plans", "curves"])
+def test_what_is_planned(file):
+    def shown(files):
+        given = {name: json.loads(text) for name, text in files.items()}
+        kind = of_fleet if "fleet" in given else of_matches if "ks" in given else of_design
+        return kind(**given)
+
+    compare_cases(Path(__file__).with_name(f"{file}.txt"), shown)
 
 
 @pytest.mark.slow
@@ -275,27 +238,6 @@ def test_slots_that_would_idle_are_said():
     assert "iterations_in_flight" in names
     assert found.busy_in_flight is not None and found.busy_in_flight > 1
     assert plan(inputs(seconds=None)).pace is None
-
-
-def test_builds_that_no_depth_hides_are_said():
-    asked = inputs(shape=replace(SHAPE, in_flight=2), openings=Openings.of(0.85))  # 20 s of 30
-    assert {"games_per_iteration", "book"} <= {warning.name for warning in plan(asked).warnings}
-    long = inputs(shape=Shape(iterations=900, games=10, batch_games=4, in_flight=2))
-    (told,) = [w for w in in_flight_warnings(long, 2, None) if w.name == "games_per_iteration"]
-    assert told.remedy == "games_per_iteration = 40 and max_iterations = 225 shorten it"
-
-
-def test_gains_that_lose_elo_are_not_blamed_on_the_budget():
-    wild = design(algorithm="fishtest", settings={"r_end": 0.5})
-    asked = inputs(design=wild, elos_to_gain=(10.0,))
-    assert warned(asked, "spsa") and not warned(asked, "max_iterations")
-
-
-def test_lines_are_in_the_units_of_the_parameter():
-    line = plan(inputs()).lines[0]
-    assert line.c_first == pytest.approx(5.0 * WIDEST)
-    assert 5.0 * NARROWEST <= line.c_last <= line.c_first
-    assert 0 < line.move_last < line.move_first
 
 
 def test_no_match_is_no_curve_and_the_start_says_nothing():
