@@ -73,7 +73,7 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was perhaps meant: with the same letters, else a similar one, if any."""
     cased = {one.lower(): one for one in known}
     letters = [one for one in cased if sorted(one) == sorted(word.lower())]
-    close = letters or get_close_matches(word.lower(), cased, n=1)
+    close = letters or get_close_matches(word.lower(), cased)
     return cased[close[0]] if close else None
 
 

@@ -204,7 +204,7 @@ def _any_of(hints: tuple[Any, ...], data: Any, where: str) -> Any:
 
 
 def _choice(kind: Any, allowed: tuple[Any, ...], data: Any, where: str) -> Any:
-    if not isinstance(data, str) or data not in allowed:
+    if data not in allowed:
         _refuse(where, f"is {shown(data)}; allowed: {', '.join(map(str, allowed))}")
     return data if kind is Literal else kind(data)
 

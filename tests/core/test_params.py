@@ -25,9 +25,7 @@ RATIO = parameter("ratio", 0.75, 0.5, 1.5, 0.1, integral=False, scale=1000)
 REAL = parameter("real", 2.5, 1.0, 4.0, 0.25, integral=False)
 FROZEN = parameter("frozen", 7, 1, 12, 1, active=False)
 SPACE = Space((MARGIN, FROZEN, DEPTH, RATIO, REAL))
-
 unhurried = settings(deadline=None)  # the machine may be busy with games
-
 draws = st.floats(0.0, 1.0, exclude_max=True)
 offsets = st.one_of(st.just(0.0), st.floats(1e-6, 3.0), st.floats(-3.0, -1e-6))
 
@@ -217,12 +215,9 @@ def source(*numbers):
     return lambda array: {array.at(i): number for i, number in enumerate(numbers)}
 
 
-def test_a_constant_takes_its_value_scaled():
+def test_a_constant_takes_its_value_scaled_and_two_knobs_fill_an_array_of_its_kind():
     scaled = knob("lmr", Location("LMR"), integral=False, scale=1000)
     assert assignments([scaled], {"lmr": 0.75}, source()) == {Location("LMR"): 750}
-
-
-def test_two_knobs_fill_an_array_of_the_kind_that_it_has():
     array = Location("LMP")
     roles = {"base": Role.BASE, "slope": Role.PER_INDEX}
     both = [knob(name, array, role=role, integral=False) for name, role in roles.items()]

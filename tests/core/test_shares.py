@@ -13,13 +13,6 @@ SHARES = st.lists(st.integers(1, 9), min_size=1, max_size=5)
 SEEDS = st.integers(0, 2**63 - 1)
 
 
-def test_shares_are_read_as_people_mean_them():
-    assert whole_parts((0.7, 0.3)) == (7, 3)
-    assert whole_parts((1, 1, 1)) == (1, 1, 1)
-    assert whole_parts((50.0, 25.0, 25.0)) == (2, 1, 1)
-    assert whole_parts((0.1, 0.2, 0.3)) == (1, 2, 3)
-
-
 @given(shares=SHARES, times=st.integers(1, 20), size=st.integers(1, 12), seed=SEEDS)
 def test_shares_hold_exactly_over_an_iteration(shares, times, size, seed):
     games, whole = 2 * times * sum(whole_parts(shares)), sum(shares)

@@ -1,5 +1,6 @@
 """Text of others on a terminal, in a log, in HTML and in a report: one printable line."""
 
+import errno
 import html
 import io
 import json
@@ -16,8 +17,12 @@ from golden import compare_cases
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from spsa import errors
+from spsa.core import game_settings
 from spsa.core.game_settings import TimeControl
 from spsa.core.parameter import Constraint, Location
+from spsa.core.scoring import chi_square_tail
+from spsa.core.uci_options import Declarations
 from spsa.errors import BuildFailed, EngineFault, Fault, InvalidInput, TuningError, report_defect
 from spsa.output import PrintableLines, echo, echo_json, exit_code
 from spsa.text import (
@@ -25,8 +30,10 @@ from spsa.text import (
     FAILURE_LENGTH,
     html_with_commands,
     is_printable,
+    plural,
     printable,
     printable_html,
+    suggestion,
     without_passwords,
     words_of,
 )
@@ -144,6 +151,30 @@ def test_what_an_engine_said_is_bounded_where_it_becomes_a_fault():
     assert is_one_line(fault.reason) and len(fault.reason) == 200
 
 
+def divided(text):
+    """These shares of the games of three batches, by one seed."""
+    shares = [float(share) for share in text.split()]
+    parts = game_settings.whole_parts(shares), game_settings.divided_by_shares(10, shares)
+    batches = list(game_settings.assigned([4, 4, 2], shares, 7))
+    return repr((*parts, game_settings.games_by_share(10, shares, 7), batches))
+
+
+def failed(text):
+    name, *where = text.split()
+    return repr(errors.file_failure(OSError(getattr(errno, name), "why", *where)))
+
+
+def option(text):
+    """What the line before ` = ` declares, and what is sent for the value behind it."""
+    line, _, value = text.partition(" = ")
+    declared = Declarations()
+    declared.read_line(line)
+    for one in declared.by_name.values():
+        sent = one.objection(value) or declared.command(one.name.upper(), value)
+        return f"{one.default}, {one.low}..{one.high}, {one.choices}: {sent!r}"
+    return "nothing"
+
+
 def test_what_is_read_or_shown_of_short_texts():
     kinds = {
         "location": Location.parse,
@@ -152,6 +183,16 @@ def test_what_is_read_or_shown_of_short_texts():
         "passwords": without_passwords,
         "words": lambda text: words_of(text, 100),
         "html": lambda text: html_with_commands(text, 100),
+        "clamped": lambda text: repr(
+            (game_settings.clamped(text, 100), game_settings.counted(text, 100))
+        ),
+        "scaled": lambda text: f"{TimeControl.parse(text).scaled(2.5)}, {TimeControl.parse(text)}",
+        "shares": divided,
+        "tail": lambda text: f"{chi_square_tail(*map(int, text.split())):.9g}",
+        "failure": failed,
+        "option": option,
+        "suggestion": lambda text: suggestion(text, ("king", "Knight", "queen", "queens")),
+        "count": lambda text: plural(int(text), "batch", "es"),
     }
 
     def shown(files):
