@@ -64,7 +64,7 @@ class Stored(TypeDecorator[Any]):
     cache_ok = True
 
     def __init__(self, kind: Any, column: str) -> None:
-        super().__init__(none_as_null=True)
+        super().__init__()
         self.kind, self.column = kind, column
 
     def process_bind_param(self, value: Any, dialect: sa.Dialect) -> Any:
@@ -114,7 +114,7 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
 def status_column(words: type[StrEnum], first: StrEnum, name: str = "status") -> Any:
     """A word of an enumeration, as text with a CHECK; a row begins with `first`."""
     kind = sa.Enum(
-        words, name=name, native_enum=False, create_constraint=True, values_callable=list, length=20
+        words, name=name, native_enum=False, create_constraint=True, values_callable=list
     )
     return mapped_column(kind, default=first, server_default=first)
 
@@ -127,12 +127,12 @@ def number_column(default: float = 0, *kind: Any) -> Any:
 def now_column() -> Any:
     """A time that is the current one unless it is given."""
     current = sa.text("CURRENT_TIMESTAMP")
-    return mapped_column(default=None, nullable=False, server_default=current)
+    return mapped_column(default=None, server_default=current)
 
 
 def optional(*kind: Any, **options: Any) -> Any:
     """A column that is NULL unless it is given."""
-    return mapped_column(*kind, default=None, nullable=True, **options)
+    return mapped_column(*kind, default=None, **options)
 
 
 def written_out(column: Any, *statuses: StrEnum) -> sa.ColumnElement[bool]:
@@ -234,8 +234,8 @@ def named_texts(file: str) -> dict[tuple[str, str], str]:
     return {(kind, name): body.strip().rstrip(";") for kind, name, body in found}
 
 
-def time_from_now(seconds: float) -> sa.ColumnElement[datetime]:
-    """The database's clock plus some seconds; `time_from_now(0)` is now."""
+def time_from_now(seconds: float = 0) -> sa.ColumnElement[datetime]:
+    """The database's clock, plus some seconds."""
     return _TimeFromNow(sa.literal(seconds, sa.Double))
 
 

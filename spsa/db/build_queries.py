@@ -43,7 +43,7 @@ class Build(Leased, Numbered, Base, kw_only=True):
     build_key: Mapped[str] = mapped_column(unique=True)
     requires: Mapped[str]  # of the worker that builds, see spsa_iteration
     archive_sha256: Mapped[str] = mapped_column(ForeignKey("spsa_file.sha256"))
-    recipe: Mapped[Mapping[str, Any] | None] = optional()  # NULL when it is done
+    recipe: Mapped[Mapping[str, Any]]  # empty when it is done
     wanted_until: Mapped[datetime]  # no worker leases it later
     plus_sha256: Mapped[str | None] = optional(ForeignKey("spsa_engine.sha256"))
     minus_sha256: Mapped[str | None] = optional(ForeignKey("spsa_engine.sha256"))
@@ -59,7 +59,6 @@ class Build(Leased, Numbered, Base, kw_only=True):
     __table_args__ = (
         CheckConstraint("status IN ('ready', 'leased', 'done')", name="possible"),
         CheckConstraint(HAS_LEASE, name="leased"),
-        CheckConstraint("status <> 'leased' OR recipe IS NOT NULL", name="recipe"),
         CheckConstraint(
             "(status = 'done') = (plus_sha256 IS NOT NULL AND minus_sha256 IS NOT NULL)",
             name="done",
@@ -247,7 +246,7 @@ def claim_build(
             build_id=build.id,
             claim_id=request.claim_id,
             worker_id=request.worker_id,
-            recipe=build.recipe or {},
+            recipe=build.recipe,
             archive_sha256=build.archive_sha256,
         )
     return None
@@ -265,8 +264,10 @@ def publish_build(
         select(Build.status, Build.build_key, *uploaded).where(_is_held(result)).with_for_update()
     )
     build = connection.execute(held).one_or_none()
-    if build is None or build.status is not BatchStatus.LEASED:
-        return "already" if build and build.status is BatchStatus.DONE else "lost"
+    if build is None:
+        return "lost"
+    if build.status is BatchStatus.DONE:
+        return "already"
     columns: dict[str, Any] = {"binary_requires": protocol.provided_text(result.requires)}
     for side, built in (("plus", result.plus), ("minus", result.minus)):
         sent = bytes(getattr(build, side) or b"")

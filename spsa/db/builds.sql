@@ -46,11 +46,10 @@ INSERT INTO spsa_engine (sha256, build_key, target, size, bench, path, bytes)
 
 -- name: publish_build
 UPDATE spsa_build
-   SET status = 'done', recipe = NULL, plus_sha256 = :plus_sha256, minus_sha256 = :minus_sha256,
+   SET status = 'done', recipe = '{{}}', plus_sha256 = :plus_sha256, minus_sha256 = :minus_sha256,
        plus_bench = :plus_bench, minus_bench = :minus_bench, binary_requires = :binary_requires,
        plus_bytes = NULL, minus_bytes = NULL
- WHERE id = :build_id AND claim_id = :claim_id AND worker_id = :worker_id AND status = 'leased'
-RETURNING id;
+ WHERE id = :build_id;
 
 -- name: fail_build
 UPDATE spsa_build

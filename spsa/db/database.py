@@ -83,13 +83,12 @@ def _file_engine(url: sa.URL, durable: bool, create: bool, pool: Mapping[str, in
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-        # some builds lack it
-        connection.create_function("log10", 1, lambda x: x and log10(x), deterministic=True)
+        connection.create_function("log10", 1, log10)  # some builds lack it
         # deterministic within a statement, which is all that SQLite makes of it
         connection.create_function("spsa_time", 1, _time_from_now, deterministic=True)
 
     def begin(connection: sa.Connection) -> None:
-        reads = connection.get_execution_options().get("reads_only", False)
+        reads = connection.get_execution_options().get("reads_only")
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
     engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS}, **pool)

@@ -184,7 +184,8 @@ class HistoryQueries(Database):
         # for each index
         parts = (IS_OPEN, IS_ABANDONED, Iteration.completed_at > since)
         with self._read() as connection:
-            return sum(int(connection.scalar(games.where(part)) or 0) for part in parts)
+            sums = [connection.execute(games.where(part)).scalar_one() for part in parts]
+            return int(sum(sums))
 
 
 def _parts(iterations_per_group: int, of: Sequence[sa.ColumnElement[bool]]) -> sa.Select[Any]:

@@ -65,8 +65,8 @@ class MachineQueries(Database):
             name = _machine(connection, machine)
             count = withdraw_leases(connection, Batch.worker_id.in_(_workers_of(name)))
             valid = update(Machine).where(Machine.name == name, Machine.revoked_at.is_(None))
-            ended = connection.execute(valid.values(revoked_at=time_from_now(0))).rowcount
-            if ended or count:
+            ended = connection.execute(valid.values(revoked_at=time_from_now())).rowcount
+            if ended:
                 write_event(connection, None, "revoke", actor, {"machine": name, "batches": count})
             built = (Build.id.label("build_id"), Build.claim_id, Build.worker_id)
             held = select(*built).where(Build.worker_id.in_(_workers_of(name)))
@@ -101,7 +101,7 @@ class MachineQueries(Database):
         is_built = sa.and_(Build.status == BatchStatus.LEASED, Build.worker_id.in_(its))
         archive = select(Build.id).where(is_built, Build.archive_sha256 == sha256)
         with self._read() as connection:
-            if connection.scalar(archive.limit(1)) is not None:
+            if connection.scalar(archive) is not None:
                 return ""
             needed = (file for one in rows(connection, played) for file in _files(one))
             return next((place for found, place in needed if found == sha256), None)

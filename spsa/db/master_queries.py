@@ -120,10 +120,10 @@ class MasterQueries(RunViewQueries):
         chosen = select(EngineFile).where(EngineFile.sha256.in_(row.files))
         engines = {one.sha256: one for one in self._rows(chosen.options(undefer("*")))}
 
-        def located(files: Mapping[str, Any] | None) -> dict[str, EngineFile]:
-            return {name: engines[one["sha256"]] for name, one in (files or {}).items()}
+        def located(files: Mapping[str, Any]) -> dict[str, EngineFile]:
+            return {name: engines[one["sha256"]] for name, one in files.items()}
 
-        variants = {key: located(pair) for key, pair in (row.variants or {}).items()}
+        variants = {key: located(pair) for key, pair in row.variants.items()}
         return Sides(
             Side(engines[row.plus_sha256], row.plus_options, located(row.plus_files)),
             Side(engines[row.minus_sha256], row.minus_options, located(row.minus_files)),
@@ -248,19 +248,20 @@ def _open(
         "opened_by_epoch": epoch,
         "match_number": (match or number) if is_validation else None,
         **_columns_of(sides),
-        "timelow_ms": round(1000 * min((one.low for one in timed), default=0)),
-        "timehigh_ms": round(1000 * max((one.high for one in timed), default=0)),
     }
+    if timed:
+        values["timelow_ms"] = round(1000 * min(one.low for one in timed))
+        values["timehigh_ms"] = round(1000 * max(one.high for one in timed))
     iteration_id = add(connection, new.row, **values)
     seed = derived_seed(run.seed, "time_control", number)
     played = list(assigned(new.batches, settings.shares, seed))
-    starts = accumulate((games for games, _ in played), initial=0)
+    starts = accumulate((games // 2 for games, _ in played), initial=first_pair)
     batches = [
         {
             "iteration_id": iteration_id,
             "seq": seq,
             "games": games,
-            "first_pair": first_pair + start // 2,
+            "first_pair": start,
             "seed": derived_seed(run.seed, "batch", number, seq),
             "time_control": time_control,
             "max_attempts": new.max_attempts,
@@ -302,10 +303,7 @@ def _columns_of(sides: Sides) -> dict[str, Any]:
     """The columns of an iteration for its engines."""
     pairs = sides.variants.items()
     variants = {level: _located({"plus": one, "minus": other}) for level, (one, other) in pairs}
-    columns: dict[str, Any] = {
-        "requires": required_pattern(sides.requires),
-        "variants": variants or None,
-    }
+    columns: dict[str, Any] = {"requires": required_pattern(sides.requires), "variants": variants}
     for name, side in (("plus", sides.plus), ("minus", sides.minus)):
         columns |= {
             f"{name}_engine_path": side.engine.path,
@@ -316,8 +314,8 @@ def _columns_of(sides: Sides) -> dict[str, Any]:
     return columns
 
 
-def _located(files: Mapping[str, EngineFile]) -> dict[str, Any] | None:
-    return {name: {"sha256": one.sha256, "path": one.path} for name, one in files.items()} or None
+def _located(files: Mapping[str, EngineFile]) -> dict[str, Any]:
+    return {name: {"sha256": one.sha256, "path": one.path} for name, one in files.items()}
 
 
 def _match_begun(connection: sa.Connection, run_id: int, new: NewIteration) -> int | None:
@@ -338,7 +336,7 @@ def _engines_of(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) 
     for condition in conditions:
         for row in connection.execute(select(*columns, *files).where(condition)):
             plus, minus, variants, *own = row
-            others = chain(*(one.values() for one in (*(variants or {}).values(), *own) if one))
+            others = chain(*(one.values() for one in (*variants.values(), *own)))
             found |= {plus, minus, *(side["sha256"] for side in others)}
     return found
 
@@ -385,7 +383,7 @@ def _complete(
             gradient_estimate=gradient,
             elo_diff=elo,
             completed_by_epoch=master_lease.epoch,
-            completed_at=time_from_now(0),
+            completed_at=time_from_now(),
         )
     )
     if not connection.execute(completed).rowcount:

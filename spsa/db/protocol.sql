@@ -276,8 +276,7 @@ RETURNING id;
 UPDATE spsa_batch SET status = 'purged', lease_expires_at = NULL,
        played_again = EXISTS (SELECT 1 FROM spsa_iteration i WHERE i.id = iteration_id
                                  AND i.status IN ('pending', 'in_progress'))
- WHERE purge > 0 AND purge = :purge AND status = 'done'
-   AND iteration_id IN (SELECT id FROM spsa_iteration WHERE run_id = :run_id);
+ WHERE purge > 0 AND purge = :purge AND status = 'done';
 
 -- name: purge.again
 -- the games of an open iteration are played again, from the same seed

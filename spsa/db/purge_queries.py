@@ -152,7 +152,7 @@ def _purge(connection: sa.Connection, plan: PurgePlan, row: Purge) -> Purge:
     run, number = plan.run, row.number
     chosen = select(Batch.id).join(Iteration).where(*_counted(run.id, plan.selection))
     connection.execute(update(Batch).where(Batch.id.in_(chosen)).values(purge=number))
-    execute(connection, "purge", run_id=run.id, purge=number)
+    execute(connection, "purge", purge=number)
     execute(connection, "purge.again", run_id=run.id, purge=number)
     withdrawn = 0
     if plan.selection.until is None:  # their results would be selected once reported

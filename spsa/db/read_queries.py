@@ -100,7 +100,7 @@ class ReadQueries(Database):
 
     def run_overviews(self) -> list[RunOverview]:
         """All runs in the order of scheduling; ended runs come last, the most recent first."""
-        in_use = and_(IS_LEASED, Batch.lease_expires_at >= time_from_now(0))
+        in_use = and_(IS_LEASED, Batch.lease_expires_at >= time_from_now())
         open_ones = (
             select(
                 Iteration.run_id,
@@ -112,7 +112,7 @@ class ReadQueries(Database):
             .group_by(Iteration.run_id)
             .subquery()
         )
-        has_master = and_(Run.master_id.is_not(None), Run.lease_expires_at >= time_from_now(0))
+        has_master = and_(Run.master_id.is_not(None), Run.lease_expires_at >= time_from_now())
         live = or_(Run.finished_at.is_(None), open_ones.c.run_id.is_not(None))
         columns = (
             *(getattr(Run, name) for name in _OVERVIEW),
@@ -259,11 +259,11 @@ class ReadQueries(Database):
     def clock(self) -> datetime:
         """The current time of the database."""
         with self._read() as connection:
-            return connection.execute(select(time_from_now(0))).scalar_one()
+            return connection.execute(select(time_from_now())).scalar_one()
 
     def workers(self) -> list[WorkerRow]:
         """All workers with their sums, the most recently seen first."""
-        columns = select(_STATS, time_from_now(0).label("now"))
+        columns = select(_STATS, time_from_now().label("now"))
         return self._values(WorkerRow, columns.order_by(_STATS.c.last_seen_at.desc()))
 
     def events(

@@ -68,7 +68,7 @@ def _become(
 ) -> int | None:
     """Carry out a transition of a run; its id, or None where the lifecycle does not allow it."""
     ended = to in (RunStatus.FINISHED, RunStatus.STOPPED)
-    finished_at = time_from_now(0) if ended else None
+    finished_at = time_from_now() if ended else None
     values = {"status": to, "reason": reason, "finished_at": finished_at}
     guarded = update(Run).where(which, may_become(Run.status, RUN, to))
     run_id: int | None = connection.scalar(guarded.values(values).returning(Run.id))
@@ -191,5 +191,5 @@ def _change(
 
 def _unopened(run_id: int) -> sa.Select[Any]:
     is_empty = ~select(Iteration.id).where(Iteration.run_id == Run.id).exists()
-    is_free = or_(Run.lease_expires_at.is_(None), Run.lease_expires_at < time_from_now(0))
+    is_free = or_(Run.lease_expires_at.is_(None), Run.lease_expires_at < time_from_now())
     return select(Run.id).where(Run.id == run_id, is_empty, is_free)

@@ -78,13 +78,13 @@ def obstacles(
     """
     for row in execute(connection, "exhausted", run_id=run.id).all():
         place = f"iteration {row.iteration_number} batch {row.seq}"
-        machines = plural(max(1, row.tried), "machine")
+        machines = plural(row.tried, "machine")
         reason = f"{place}: {row.last_error or LEASES_EXPIRED} (tried by {machines})"
         yield Obstacle(reason=reason, batch_ids=frozenset({row.id}))
     # only the iterations that have nothing left to play
     left = (BatchStatus.READY, BatchStatus.LEASED, BatchStatus.FAILED)
     to_play = select(Batch.id).where(Batch.iteration_id == Iteration.id, Batch.status.in_(left))
-    played = Iteration.games_played + Iteration.purged_games == Iteration.target_games
+    played = Iteration.games_played == Iteration.target_games
     over = (Iteration.run_id == run.id, IS_OPEN, or_(played, ~to_play.exists()))
     if (wrong := miscounted(connection, *over)) is not None:
         yield Obstacle(reason=wrong)
@@ -99,7 +99,7 @@ def _unplayed(connection: sa.Connection, failures: Sequence[MachineFailures]) ->
         return
     machines = [one.machine for one in failures]
     seen = Worker.last_seen_at > time_from_now(-ACTIVE_SECONDS)
-    if connection.scalar(select(Worker.id).where(seen, Worker.host.not_in(machines)).limit(1)):
+    if connection.scalar(select(Worker.id).where(seen, Worker.host.not_in(machines))):
         return  # it may do better
     batches = frozenset(one for failed in failures for one in failed.batch_ids)
     reason = (
@@ -150,7 +150,7 @@ def _failures_of(connection: sa.Connection, machine: str, own: Sequence[Any]) ->
         batches=len(own),
         sha256=binaries.pop() if len(binaries) == 1 else None,
         batch_ids=tuple(row.batch_id for row in own),
-        reason=own[-1].reason or "",
+        reason=own[-1].reason,
         played=played.pop(machine, 0),
         played_by_others=sum(played.values()),
         binaries_set_aside=frozenset(sha256 for sha256 in aside if sha256 is not None),
@@ -204,7 +204,7 @@ class RunViewQueries(Database):
         free = sa.or_(
             Run.master_id.is_(None),
             Run.master_id == master_id,
-            Run.lease_expires_at < time_from_now(0),
+            Run.lease_expires_at < time_from_now(),
             Run.lease_expires_at == abandoned,
         )
         taken = {"master_id": master_id, "lease_expires_at": time_from_now(lease_seconds)}
@@ -256,7 +256,7 @@ def _view(connection: sa.Connection, run: Run) -> RunView:
     open_ones = rows(connection, select(Iteration).where(mine, IS_OPEN).order_by(Iteration.id))
     ids = [iteration.id for iteration in open_ones]
     last = connection.scalar(select(Iteration.id).where(mine, Iteration.k == run.applied))
-    work = execute(connection, "work", iteration_ids=[*ids, last or 0]).all()
+    work = execute(connection, "work", iteration_ids=[*ids, last]).all()
     failed = select(Batch).where(Batch.iteration_id.in_(ids), Batch.status == BatchStatus.FAILED)
     active = execute(connection, "active", iteration_id=max(ids, default=None)).one()
     failures = machine_failures(connection, run.id)

@@ -175,8 +175,8 @@ class Iteration(Counts, Numbered, Base, kw_only=True):
     plus_options: Mapped[Mapping[str, str]] = mapped_column(default_factory=dict)
     minus_options: Mapped[Mapping[str, str]] = mapped_column(default_factory=dict)
     # of one side: sha256 and path by the option that takes it
-    plus_files: Mapped[Mapping[str, Any] | None] = optional()
-    minus_files: Mapped[Mapping[str, Any] | None] = optional()
+    plus_files: Mapped[Mapping[str, Any]] = mapped_column(default_factory=dict)
+    minus_files: Mapped[Mapping[str, Any]] = mapped_column(default_factory=dict)
     game_settings: Mapped[GameSettings]
     timelow_ms: Mapped[int] = mapped_column(default=0)
     timehigh_ms: Mapped[int] = mapped_column(default=0)
@@ -201,7 +201,7 @@ class Iteration(Counts, Numbered, Base, kw_only=True):
     opened_purges: Mapped[int] = number_column()
     requires: Mapped[str | None] = optional()  # of a worker: a pattern that `provides` is like
     # for a level of x86-64, or for a pattern like `requires`: sha256 and path of plus and minus
-    variants: Mapped[Mapping[str, Any] | None] = optional()
+    variants: Mapped[Mapping[str, Any]] = mapped_column(default_factory=dict)
     match_number: Mapped[int | None] = optional()
     compared: Mapped[Compared | None] = optional(Stored(Compared, "compared"))
 
@@ -249,14 +249,14 @@ class Iteration(Counts, Numbered, Base, kw_only=True):
     @property
     def files(self) -> dict[str, str]:
         """Where its binaries and the files of its sides are, by their hashes."""
-        named = [self.plus_files, self.minus_files, *(self.variants or {}).values()]
+        named = (self.plus_files, self.minus_files, *self.variants.values())
         own = {self.plus_sha256: self.plus_engine_path, self.minus_sha256: self.minus_engine_path}
-        return own | {f["sha256"]: f["path"] for files in named if files for f in files.values()}
+        return own | {f["sha256"]: f["path"] for files in named for f in files.values()}
 
     @property
     def is_played(self) -> bool:
-        """Whether all its games have been reported."""
-        return self.games_played + self.purged_games == self.target_games
+        """Whether all games of an open one have been reported."""
+        return self.games_played == self.target_games
 
 
 IS_OPEN = written_out(Iteration.status, IterationStatus.PENDING, IterationStatus.IN_PROGRESS)

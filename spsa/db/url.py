@@ -65,7 +65,7 @@ def parsed(text: str, place: object = "DATABASE_URL") -> sa.URL:
 def _is_server(text: str, url: sa.URL) -> bool:
     """Whether no part of a password can stand elsewhere, where it would be shown."""
     is_clear = text.count("@") <= 1 and "@" not in (url.database or "") and " " not in text
-    return is_clear and 0 < (url.port or 5432) < 65536
+    return is_clear and (url.port is None or 0 < url.port < 65536)
 
 
 def refused(
@@ -77,7 +77,7 @@ def refused(
 
 def displayed(url: sa.URL) -> str:
     """The URL as it may be shown: without driver, password and query."""
-    return url.set(drivername=url.get_backend_name(), query={}).render_as_string(hide_password=True)
+    return url.set(drivername=url.get_backend_name(), query={}).render_as_string()
 
 
 def is_file(url: sa.URL) -> bool:
@@ -116,8 +116,8 @@ def _authorities() -> dict[str, str]:
 
 def with_absolute_path(url: str, folder: Path) -> str:
     """The same URL; a relative SQLite path is relative to `folder`."""
-    scheme, separator, path = url.partition(":///")
-    if scheme.lower() not in _FILE or not separator or path in ("", ":memory:"):
+    scheme, _, path = url.partition(":///")
+    if scheme.lower() not in _FILE or path in ("", ":memory:"):
         return url
     return f"sqlite:///{(folder / path).resolve().as_posix()}"
 

@@ -87,7 +87,7 @@ def _register(
     """Insert or update the worker's row."""
     facts = {**to_json(info), "provides": protocol.provided_text(info.provides)}
     for name in ("only_runs", "not_runs"):  # as keys, which both databases can search
-        names = dict.fromkeys(getattr(info, name), True)
+        names = dict.fromkeys(getattr(info, name))
         facts[name] = json.dumps(names) if names else None
     own = machine or _own_machine(connection, info)
     execute(connection, "register.lock", machine=own)
@@ -322,15 +322,15 @@ def shared(connection: sa.Connection, iteration_id: int) -> Mapping[str, Any]:
         "minus": minus,
         "variants": {
             kind: (replace(plus, **found["plus"]), replace(minus, **found["minus"]))
-            for kind, found in (it.variants or {}).items()
+            for kind, found in it.variants.items()
         },
     }
 
 
 def _engine(
-    sha256: str, path: str, options: Mapping[str, str], files: Mapping[str, Any] | None
+    sha256: str, path: str, options: Mapping[str, str], files: Mapping[str, Any]
 ) -> protocol.Engine:
-    known = {option: EngineFile(**file) for option, file in (files or {}).items()}
+    known = {option: EngineFile(**file) for option, file in files.items()}
     return protocol.Engine(sha256=sha256, path=path, options=options, files=known)
 
 

@@ -31,7 +31,7 @@ from engines.faulty import wait_until
 from shell import Shell
 
 from benches.cluster import account, await_answer, free_port
-from spsa.db import postgresql
+from spsa.db import database, postgresql
 from spsa.db.database import create_engine, translated
 from spsa.db.migrate import upgrade
 from spsa.db.url import parse_url
@@ -119,9 +119,10 @@ def test_a_new_file_waits_for_the_process_that_creates_it(tmp_path):
         other.execute("BEGIN IMMEDIATE")
         leaving = threading.Timer(0.3, other.execute, ["COMMIT"])
         leaving.start()
-        engine = create_engine(parse_url(f"sqlite:///{path}"), durable=True)
+        engine = create_engine(parse_url(f"sqlite:///{path}"), durable=False)
         with engine.begin() as connection:
             assert connection.scalar(sa.text("PRAGMA journal_mode")) == "wal"
+            assert connection.scalar(sa.text("PRAGMA synchronous")) == 1, "NORMAL"
         engine.dispose()
         leaving.join()
 
@@ -129,14 +130,24 @@ def test_a_new_file_waits_for_the_process_that_creates_it(tmp_path):
 def test_a_claim_and_a_report_are_four_round_trips_each(url, proxy):
     """What begins the transaction, two statements, and the commit."""
     heard: list[bytes] = []
+    proxy.heard = heard.append
     with Store(url, durable=False) as store:
         on = stage(store)
         on.open(target_games=12)
         store.report(first := on.claim("first"), result_of(first))
-        proxy.heard = heard.append
+        assert b"hstore" not in b"".join(heard)
+        heard.clear()
         store.report(claim := on.claim("second"), result_of(claim))
         assert len(heard) == 8, heard
         assert [said[5:11] for said in heard][::4] == [b"BEGIN;"] * 2, heard
+
+
+def test_a_program_has_so_many_connections(database_url, monkeypatch):
+    monkeypatch.setattr(database, "CONNECTIONS", 1)
+    with Store(database_url) as store:
+        store._engine.pool._timeout = 0.01
+        with store._read(), pytest.raises(DatabaseUnreachable, match="all 1 connections"):
+            store.runs()
 
 
 def test_connections_that_the_server_closed_are_replaced(postgresql_url):
@@ -281,8 +292,6 @@ def test_ctrl_c_ends_a_command_whose_server_is_silent(name, messages, proxy, url
 
 RESTARTS = 30 if os.environ.get("SPSA_TEST_LONG") else 2
 SETTINGS = ("statement_timeout", "synchronous_commit", "TimeZone", "DateStyle", "search_path")
-
-
 _CONFIGURATION = (FIXTURES / "pgbouncer.ini").read_text()
 
 

@@ -26,8 +26,6 @@ from spsa.db.url import displayed, parse_url, url_in, with_absolute_path
 from spsa.errors import DatabaseUnreachable, InvalidInput
 
 SECRET = "s3cret"
-
-
 NAMED = {"{secret}": SECRET, "{secrets}": SECRET * 1000, "{newline}": "\n"}
 
 
@@ -47,7 +45,11 @@ def test_what_a_url_means_or_why_it_is_refused():
                 yield line
             else:
                 parts = url.translate_connect_args() | url.query
-                own = {"sslrootcert": "{of the system}"} if "sslrootcert" in parts else {}
+                own = (
+                    {"sslrootcert": "{of the system}"}
+                    if Path(str(parts.get("sslrootcert"))).is_file()
+                    else {}
+                )
                 words = (f"{name}={value}" for name, value in (parts | own).items())
                 yield " ".join([f"{url.drivername}:", *words])
 
@@ -70,11 +72,11 @@ def test_every_password_can_be_written_and_is_not_shown(password):
     assert displayed(url) == "postgresql://u:***@h:1/d"
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"a\nb", b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"\n", b"a\nb", b"\xff", b"mysql://h/d"])
 def test_a_file_that_holds_no_url_is_refused(content, tmp_path):
     path = tmp_path / "url"
     path.write_bytes(content)
-    with pytest.raises(InvalidInput, match="nothing else"):
+    with pytest.raises(InvalidInput, match=r"/url: .*(nothing else|is not the URL)"):
         url_in(path)
 
 
@@ -196,6 +198,10 @@ def test_an_authority_of_the_url_or_the_system_is_believed_and_a_weaker_way_take
     assert reached(secure.url("sslmode=require")).startswith("TLS")
     assert reached(secure.url("sslmode=disable")) == ""
     monkeypatch.setenv("SSL_CERT_FILE", str(secure.ca))
+    assert reached(secure.url()).startswith("TLS")
+    monkeypatch.setenv("SSL_CERT_FILE", str(secure.ca.with_name("stranger.crt")))
+    (Path.home() / ".postgresql").mkdir()
+    shutil.copy(secure.ca, Path.home() / ".postgresql/root.crt")
     assert reached(secure.url()).startswith("TLS")
 
 

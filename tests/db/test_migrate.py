@@ -117,11 +117,12 @@ def test_an_upgrade_beside_tables_of_other_programs_leaves_nothing(
     assert names(empty) == {mine}
 
 
-def test_a_file_that_another_process_writes_for_long(empty_sqlite_url, monkeypatch):
+@pytest.mark.parametrize("mode", ["WAL", "DELETE"])
+def test_a_file_that_another_process_writes_for_long(empty_sqlite_url, monkeypatch, mode):
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.3)
     path = empty_sqlite_url.removeprefix("sqlite:///")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("PRAGMA journal_mode = WAL")
+        other.execute(f"PRAGMA journal_mode = {mode}")
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(DatabaseUnreachable, match="database is locked"):
             upgrade(empty_sqlite_url)

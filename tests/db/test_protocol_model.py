@@ -823,8 +823,6 @@ RARELY = (
     *("a_machine_falls_silent", "a_machine_comes_back", "a_machine_comes_back"),
 )
 ACTS = (*4 * (OFTEN * 3 + RARELY), "stop")  # after which nothing happens
-
-
 LONG = bool(os.environ.get("SPSA_TEST_LONG"))
 SEED = os.environ.get("SPSA_TEST_SEED")
 EXAMPLES = int(os.environ.get("SPSA_TEST_EXAMPLES", 1_000 if LONG else 6))
@@ -834,8 +832,6 @@ SEARCH = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-
-
 _TEXT = Path(__file__).with_name("stories.txt").read_text(encoding="utf-8")
 STORIES = dict(re.findall(r"^(\w.*)\n((?: .*\n)+)", _TEXT, re.MULTILINE))
 

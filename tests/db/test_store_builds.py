@@ -79,4 +79,4 @@ STORY = Orders
 
 @pytest.mark.parametrize("heading", headings(__file__))
 def test_builds_of_workers(heading, story):
-    story(heading, long="x" * 5000, unprintable="a\x1b[31m")
+    story(heading, long="x" * 5000, unprintable="a\x1b[31m", archive=SHA256, unknown="a" * 64)

@@ -66,8 +66,6 @@ class Plans:
 
 
 PARTIAL = ("_open", "_abandoned", "_validation", "_completed", "_ready", "_leased")
-
-
 GROWING = ("spsa_iteration", "spsa_batch", "spsa_step", "spsa_failure")
 
 

@@ -29,20 +29,6 @@ def test_what_owners_and_masters_do(heading, story):
     story(heading, none="b" * 64)
 
 
-def test_a_new_run_is_what_was_asked_for(store):
-    new = new_run(source_sha256="a" * 64)
-    run = store.create_run(new)
-    for name in ("name", "seed", "algorithm", "settings", "space", "game_settings"):
-        assert getattr(run, name) == getattr(new, name)
-    assert (run.source_sha256, run.max_iterations) == ("a" * 64, new.max_iterations)
-    assert (run.theta, run.start_theta, run.state) == (new.theta, new.theta, new.state)
-    assert (run.status, run.applied, run.epoch, run.master_id) == (RunStatus.RUNNING, 0, 0, None)
-    assert store.run() == store.find_run("first") == run
-    with pytest.raises(IllegalTransition, match="the database refused"):
-        store.create_run(new_run())
-    assert [event.kind for event in store.events(run.id)] == ["start"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("to", RunStatus)
 @pytest.mark.parametrize("status", RunStatus)
