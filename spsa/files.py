@@ -87,7 +87,7 @@ def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:
     temporary = path.with_name(f".spsa-{secrets.token_hex(8)}")
     created = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        with os.fdopen(os.open(temporary, created, 0o666 if mode is None else 0o600), "wb") as file:
+        with os.fdopen(os.open(temporary, created, mode or 0o666), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -115,6 +115,6 @@ def sync_folder(folder: Path) -> None:
 def remove_old(folder: Path, pattern: str = "*") -> None:
     """Remove the folders in it that fit the pattern and were not touched for a day."""
     for home in folder.glob(pattern):
-        with suppress(FileNotFoundError):  # another process has just removed it
+        with suppress(OSError):  # another process may be removing it
             if home.stat().st_mtime < time.time() - _DAY:
-                shutil.rmtree(home, ignore_errors=True)
+                shutil.rmtree(home)

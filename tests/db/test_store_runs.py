@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from builders import LEASE, THETA, new_iteration, new_run, stage, step_from
+from builders import LEASE, THETA, new_run, stage, step_from
 from transcripts import headings
 
 from spsa.cli import held_run as master_session
@@ -113,28 +113,6 @@ def test_a_lease_that_is_renewed_is_not_abandoned_whatever_its_end(store, sql, m
         time.sleep(0.1)
     lease = master_session._acquired(store, run.run, threading.Event(), longest_wait=60)
     assert lease.epoch == run.master.epoch + 1
-
-
-def test_a_master_that_was_replaced_can_change_nothing(store, expire):
-    run = stage(store)
-    run.open()
-    run.play()
-    step = step_from(run.now(), iterations(run)[0].tally)
-    expire(run_id=run.run.id)
-    new = store.acquire_master_lease(run.run.id, "m2", LEASE)
-    for attempt in (
-        lambda: store.tick(run.master, LEASE),
-        lambda: store.open_iteration(run.master, new_iteration(k=2)),
-        lambda: store.apply(run.master, iterations(run)[0].id, *step),
-        lambda: store.complete_validation(run.master, iterations(run)[0].id, 0.0),
-        lambda: store.finish(run.master),
-    ):
-        with pytest.raises(MasterLeaseLost):
-            attempt()
-    store.release_master_lease(run.master)
-    assert run.now().master_id == "m2"
-    store.apply(new, iterations(run)[0].id, *step)
-    assert run.now().applied == 1
 
 
 def test_a_step_from_another_theta_or_of_another_runs_iteration_is_refused(store):

@@ -112,6 +112,11 @@ class Story:
     def expire_master(self, name: str = "first") -> None:
         self._shell.expire(run_id=self.store.run(name).id)
 
+    def displace(self, name: str = "first") -> None:
+        """Another master gets the run, and this one does not know it."""
+        self.expire_master(name)
+        self.store.acquire_master_lease(self.store.run(name).id, "another", LEASE)
+
     def tick(self, name: str = "first") -> RunView:
         return self.store.tick(self._masters[name], LEASE)
 
