@@ -276,7 +276,7 @@ def test_another_engine_takes_the_place_of_the_start_and_the_start_is_measured_t
             {},
         )
         assert it.plus_sha256 == new_engine(f"{dict(it.plus_parameters)}").sha256
-        assert it.plus_files and it.minus_files is None
+        assert it.plus_files and not it.minus_files
         assert it.opponent == "stockfish (1a2b), handicap 4"
         assert it.requires == "% fast % linux %"
     tuned = store.iterations(tested.run.id, purpose=Purpose.TUNE)
