@@ -41,6 +41,9 @@ _HANDSHAKE_SECONDS = 10.0
 _LISTING_SECONDS = 2.0
 """What an engine is given to list its parameters."""
 
+_COMMAS = 5
+"""At least as many stand in the line of a parameter."""
+
 _BENCH_SECONDS = 60.0
 
 _SHORT_SEARCHES = 4
@@ -134,7 +137,7 @@ def tuning_lines(binary: Path, arguments: Sequence[str] = ()) -> list[str]:
     for command in (b"spsa\nspsainput\n", b"tune\n"):
         with suppress(SmokeTestFailed), engine_under_test([str(binary), *arguments]) as engine:
             lines = engine.ask(command, _LISTING_SECONDS)
-        if any(line.count(",") > 4 for line in lines):
+        if any(line.count(",") >= _COMMAS for line in lines):
             return lines
     return []
 
@@ -264,7 +267,7 @@ def _bench(binary: Path, arguments: Sequence[str]) -> tuple[int | None, str]:
             output += b"\n" + process.last_errors
             return node_count(output.decode(errors="replace")), _indented(process.last_lines)
         finally:
-            process.close(b"", 0)
+            process.close(b"", 0.0)
 
 
 def _indented(lines: str) -> str:

@@ -313,7 +313,6 @@ class WorkCopy:
         Cargo recompiles files dated after its last compilation, so what is written is dated later
         than all that was compiled from its path, though the wall clock was set back.
         """
-        self.tree.mkdir(parents=True, exist_ok=True)
         present = tree_at(self.tree)
         was_compiled = any(self.home.glob("target-*"))
         for name in present.keys() - wanted.keys() - {"Cargo.lock"}:

@@ -4,7 +4,6 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -36,20 +35,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 @pytest.fixture
 def own(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
-
-
-@pytest.fixture
-def slow(tmp_path: Path) -> Iterator[tuple[dict[str, str], int]]:
-    """An environment whose compiler takes ten minutes, and the pipe by which it tells its begin."""
-    os.mkfifo(tmp_path / "begun")
-    script, begun = tmp_path / "slow-rustc", os.open(tmp_path / "begun", os.O_RDWR)
-    script.write_text(
-        f"#!/bin/sh\nbegun='{tmp_path}/begun'\n"
-        'case "$*" in *src/main.rs*) echo > "$begun"; sleep 600 ;; esac\nexec "$@"\n'
-    )
-    script.chmod(0o755)
-    yield PLAIN | {"RUSTC_WRAPPER": str(script)}, begun
-    os.close(begun)
 
 
 def state(source: Path) -> dict[str, tuple[int, bytes]]:
@@ -149,20 +134,6 @@ def test_what_cannot_be_built_is_refused(shared):
         shared.builder(no_cargo).build_one("plus", rendered(1))
 
 
-def test_compilers_are_ended_when_their_time_is_over_or_the_build_is_cancelled(own, slow):
-    environment, begun = slow
-    with pytest.raises(BuildFailed, match="had not ended after 1 seconds"):
-        own.builder(environment, timeout=1.0).build_one("plus", rendered(1))
-    builder = own.builder(environment)
-    with ThreadPoolExecutor(1) as pool:
-        building = pool.submit(builder.build, rendered(1), rendered(2))
-        os.read(begun, 1)
-        builder.cancel()
-        assert isinstance(building.exception(), BuildCancelled)
-    with pytest.raises(BuildCancelled):
-        builder.build_one("plus", rendered(3))
-
-
 @pytest.mark.slow
 def test_after_a_compilation_that_did_not_succeed_nothing_of_it_is_used(own):
     builder = own.builder()
@@ -249,6 +220,24 @@ def test_a_command_builds_both_sides_and_leaves_the_checkout_alone(tern):
     assert plus.bench and minus.bench and plus.bench != minus.bench
     assert plus.target == minus.target != ""
     assert state(tern.source) == before
+
+
+def test_compilers_are_ended_when_their_time_is_over_or_the_build_is_cancelled(tern, tmp_path):
+    os.mkfifo(tmp_path / "begun")
+    begun = os.open(tmp_path / "begun", os.O_RDWR)
+    command = ("sh", "-c", f"echo > '{tmp_path}/begun'; sleep 600; true")
+    with pytest.raises(BuildFailed, match="had not ended after 1 seconds"):
+        tern.builder(command=command, binary="tern", timeout=1.0).build_one("plus", tern_with())
+    os.read(begun, 99)
+    builder = of_tern(tern, *command)
+    with ThreadPoolExecutor(1) as pool:
+        building = pool.submit(builder.build, tern_with(), tern_with(TEMPO_BONUS=3))
+        os.read(begun, 1)
+        builder.cancel()
+        assert isinstance(building.exception(), BuildCancelled)
+    with pytest.raises(BuildCancelled):
+        builder.build_one("plus", tern_with())
+    os.close(begun)
 
 
 def test_the_folder_of_the_binary_is_there_although_an_old_one_is_not_copied(tern):

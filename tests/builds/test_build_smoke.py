@@ -22,7 +22,7 @@ while read -r line; do
     ucinewgame) fen= ;;
     uci) echo "id name script"; echo option name Hash type spin; echo uciok ;;
     isready) echo readyok ;;
-    "go nodes"*) :; GO ;;
+    "go nodes"*|"go movetime"*) :; GO ;;
     "go wtime"*) :; CLOCK ;;
     quit) exit ;;
   esac
@@ -40,7 +40,7 @@ def script(directory: Path, body: str, go: str = "", clock: str = "") -> Path:
 
 
 def test_a_bench_is_recorded(tmp_path, monkeypatch):
-    body = 'if [ "$1" = bench ]; then echo "info nodes 7"; echo "4711 nodes 99 nps"; exit; fi'
+    body = 'if [ "$1" = bench ]; then read -r quit; printf "\\377 4711 nodes 9 nps"; exit; fi'
     engine = script(tmp_path, body + LISTEN)
     assert examine(engine, None) == examine(engine, True) == 4711
     assert examine(engine, False) is None
@@ -57,7 +57,7 @@ def test_nothing_is_left_behind(tmp_path):
     os.mkfifo(tmp_path / "alive")
     body = f'(exec sleep 60) > "{tmp_path}/alive" & echo litter > litter\n{LISTEN}'
     reader = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
-    assert examine(script(tmp_path, body), False) is None
+    assert examine(script(tmp_path, body), None) is None
     os.set_blocking(reader, True)
     assert os.read(reader, 1) == b""  # the end comes when the last writer is dead
     os.close(reader)
@@ -72,11 +72,11 @@ def test_engines_that_search_as_asked_and_what_is_said_of_others(tmp_path, monke
             return [str(longest_search(from_json(TimeControl, json.loads(limits))))]
         go, program = files.get("go", ""), files.get("program", "")
         engine = script(tmp_path, program or LISTEN, go, files.get("clock", ""))
-        limit = Limit(b"go nodes 500\n", 20.0 if go else 0.5)
+        limit = Limit(f"{files.get('limit', 'go nodes 500')}\n".encode(), 20.0 if go else 0.5)
         options = dict([files["option"].split("=")]) if "option" in files else {}
         monkeypatch.setattr(smoke, "_HANDSHAKE_SECONDS", 0.6 if "#hang" in program else 20.0)
         try:
-            examine(engine, False, searches=[limit], options=options, places=PLACES)
+            examine(engine, False, (), [] if program else [limit], options, PLACES)
         except SmokeTestFailed as failed:
             return dict.fromkeys(str(failed).replace(str(tmp_path), "/here").splitlines())
         return ["as asked"]
@@ -109,6 +109,7 @@ def test_an_engine_that_hangs_in_one_short_search_of_several_obeys_no_nodes(tmp_
     go = f"n=${{n}}x; [ $n = xxxxxx ] || {{ {counted}; }}"
     engine = script(tmp_path, LISTEN, go)
     other = SearchReply("e2e4", 3, 1.0, b"info nodes 100000 score cp 3")
-    assert "asked `go nodes 1000`: hang: " in against_nodes([str(engine)], {}, other)
+    said = "asked `go nodes 1000`: hang: no bestmove within 4.56 s of"
+    assert said in against_nodes([str(engine)], {}, other)
     script(tmp_path, LISTEN, go.replace("xxxxxx", "-"))
     assert against_nodes([str(engine)], {}, other) == ""

@@ -39,7 +39,9 @@ def asking(*words: str) -> "subprocess.Popen[str]":
     )
 
 
-def test_a_ref_is_checked_out_and_named_and_moves_while_a_commit_stays(repository, caplog):
+def test_a_ref_is_checked_out_and_named_and_moves_while_a_commit_stays(
+    repository, caplog, monkeypatch
+):
     """Also after a forced push, with which the server no longer shows the commit."""
     address, first = repository.address, repository.commit("v1", a_rs="one")
     second = repository.commit(a_rs="two")
@@ -63,9 +65,10 @@ def test_a_ref_is_checked_out_and_named_and_moves_while_a_commit_stays(repositor
     assert (checkout(address, second)[0] / "a.rs").read_text() == "two"
     assert checkout(address, "v1")[1].commit == third
     assert f"v1 was {third[:10]} the last time" in caplog.text
-    with pytest.raises(
-        BuildFailed, match=r"engine.git cannot be read \(fatal: .*not appear.*\); check"
-    ):
+    with monkeypatch.context() as nowhere, pytest.raises(BuildFailed, match=r"^`git` is not found"):
+        nowhere.setenv("PATH", "/none")
+        checkout(address, "other")
+    with pytest.raises(BuildFailed, match=r"engine.git cannot be read \(fatal: .*appear.*\); ch"):
         checkout(address, "other")
 
 
@@ -191,7 +194,7 @@ def test_a_commit_of_a_work_tree_is_checked_out_beside_it(repository):
     for wrong in (f"{repository.work}@nothing", str(repository.work), "nowhere@HEAD"):
         with pytest.raises(InvalidInput, match="FOLDER@COMMIT"):
             checkout_of(wrong)
-    with pytest.raises(InvalidInput, match='no commit "nothing"'):
+    with pytest.raises(InvalidInput, match=r'\[source\] fatal: no commit "nothing"'):
         checkout_of(f"{repository.work}@nothing")
 
 
