@@ -45,7 +45,7 @@ class GiveUpRound:
     """Abandon a round of a background validation, which cannot be played."""
 
     iteration: Iteration
-    reason: str
+    reason: str | None
 
 
 Upkeep = Pause | SetAside | CloseRound | GiveUpRound
@@ -163,13 +163,13 @@ def _end_of(view: RunView, row: Iteration) -> CloseRound | GiveUpRound | None:
         return CloseRound(row)
     failed = [batch for batch in view.failed if batch.iteration_id == row.id]
     if row.is_background and failed:
-        return GiveUpRound(row, failed[0].last_error or "")
+        return GiveUpRound(row, failed[0].last_error)
     return None
 
 
-def next_decision(view: RunView, pacing: Pacing, in_build: BuildProgress | None = None) -> Decision:
+def next_decision(view: RunView, pacing: Pacing, in_build: BuildProgress) -> Decision:
     """What the master of a run that needs no upkeep does next."""
-    run, in_build = view.run, in_build or BuildProgress()
+    run = view.run
     if run.has_ended:
         return Plain.STOP
     running = run.status is RunStatus.RUNNING

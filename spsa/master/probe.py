@@ -290,4 +290,4 @@ def _step(parameter: Parameter, factor: float) -> Number:
     wanted = parameter.step * min(max(factor, 1 / _FARTHEST), _FARTHEST)
     most = (parameter.maximum - parameter.minimum) / 4
     step = float(f"{min(max(wanted, parameter.unit), most):.2g}")
-    return max(1, round(step)) if parameter.integral and parameter.scale is None else step
+    return max(1, round(step)) if parameter.integral else step

@@ -198,11 +198,10 @@ def _difference(before: Setup, after: Setup) -> str:
     """The key that has changed, as it stands in config.toml."""
     if before.time_control != after.time_control:
         return 'kind = "clock" in [time_control]'
-    for key, value in after.build.items():
-        if before.build.get(key) != value:
-            shown = list(value) if isinstance(value, tuple) else value
-            return f"[build] {key} = {shown!r}".replace("'", '"')
-    return "it again"
+    key = next(key for key, value in after.build.items() if before.build.get(key) != value)
+    value = after.build[key]
+    shown = list(value) if isinstance(value, tuple) else value
+    return f"[build] {key} = {shown!r}".replace("'", '"')
 
 
 def _reason(error: BuildFailed | InvalidInput) -> str:

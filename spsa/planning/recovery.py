@@ -135,13 +135,12 @@ def _replicated(problem: Problem, replicas: int, seed: int) -> Problem:
 
 def _moves(rule: Rule, states: Iterator[State]) -> tuple[float, float, State]:
     """The size of the first and of the last step, and the final state."""
-    end = rule.start()
+    end, sizes = rule.start(), []
     theta = rule.theta(end)
-    move, first = np.zeros_like(theta), None
     for end in states:
-        move, theta = rule.theta(end) - theta, rule.theta(end)
-        first = _size(move) if first is None else first
-    return first or 0.0, _size(move), end
+        before, theta = theta, rule.theta(end)
+        sizes.append(_size(theta - before))
+    return sizes[0], sizes[-1], end
 
 
 def _size(move: Vector) -> float:
@@ -165,12 +164,12 @@ def coarser(design: RunDesign) -> tuple[RunDesign, int]:
     problem, settings, most = design.problem, dict(design.settings), _MAX_ITERATIONS
     if (n := problem.start.shape[-1]) > MANY:
         most = min(most, max(most // 2, 2 * n))  # two blocks of balanced signs
-    merged = max(1, -(-problem.iterations // most))
+    merged = -(-problem.iterations // most)
     if design.algorithm == "fishtest":  # its gains depend on k / N, A / N and played / N alone
         settings |= {name: settings[name] / merged for name in ("A", "played") if name in settings}
     elif not _GAINS.isdisjoint(settings):
         merged = 1  # gains written for so many iterations fit no other number
-    iterations = max(1, problem.iterations // merged)
-    problem = replace(problem, iterations=iterations, pairs=problem.pairs * merged)
+    iterations, pairs = problem.iterations // merged, problem.pairs * merged
+    problem = replace(problem, iterations=iterations, pairs=pairs)
     in_flight = max(1, round(design.in_flight / merged))
     return replace(design, settings=settings, problem=problem, in_flight=in_flight), merged

@@ -101,20 +101,6 @@ def test_one_result_moves_theta_as_fishtest_does():
     assert moved(rule, BETTER, played, k=3)[0] == pytest.approx(r_k * 8 * played / 2)
 
 
-def test_the_defaults_are_those_of_fishtest():
-    given = fishtest(r_end=0.002, c_end=1, A=20, alpha=0.602, gamma=0.101)
-    for k in (1, 77, 200):
-        usual, told = asked_by(fishtest(), k), asked_by(given, k)
-        assert (usual.a_k, usual.c_k) == (told.a_k, told.c_k)
-
-
-def test_iterations_of_another_tuner_count():
-    whole = create("fishtest", {}, problem(iterations=240))
-    rest = create("fishtest", {"played": 40}, problem(iterations=200))
-    one, other = asked_by(whole, 45), asked_by(rest, 5)
-    assert (one.a_k, one.c_k) == (other.a_k, other.c_k)
-
-
 def test_the_gains_of_the_iterations_row_count():
     first, second = fishtest(), fishtest(r_end=0.02, c_end=3)
     told = outcome(asked_by(first), BETTER)
@@ -157,13 +143,6 @@ def test_examples_1_1_and_1_2_move_theta_by_r_c_for_a_win_and_minus_r_c_for_a_lo
     for pentanomial, games in (((0, 0, 0, 1, 0), 1), ((0, 1, 0, 0, 0), -1), ((0, 0, 1, 0, 0), 0)):
         step, _ = moved(rule, pentanomial, k=4)
         assert step == pytest.approx(games * 0.01 * drawn[3])
-
-
-@pytest.mark.parametrize("rule", [kiiski(), constant(perturbation="fdsa")], ids=str)
-def test_nothing_decays(rule):
-    first, last = asked_by(rule), asked_by(rule, 1 + 1000 * N)
-    assert first.offset.tolist() == last.offset.tolist()
-    assert (first.a_k, first.c_k) == (last.a_k, last.c_k) == (0.002, 1)
 
 
 # parameters, iterations, pairs, Elo to gain in all, the least part that is recovered

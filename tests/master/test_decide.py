@@ -32,6 +32,11 @@ def iteration(k, games=0):
     return replace(row, id=k, games_played=games)
 
 
+def validation(games, *, background):
+    compared = Compared(background=background)
+    return replace(iteration(5, games), purpose=Purpose.VALIDATE, k=None, compared=compared)
+
+
 def view(applied, open_ones, *, most=10, ready=0, status=RunStatus.RUNNING, **more):
     return RunView(
         run=new_run(id=1, status=status, max_iterations=most, applied=applied),
@@ -53,7 +58,7 @@ NONE, ONE, BUILT = BuildProgress(), BuildProgress(count=1), BuildProgress(count=
 FAILED = BuildProgress(count=1, built=True, failure="expected `;`")
 BOTH, BOTH_BUILT = BuildProgress(count=2), BuildProgress(count=2, built=True)
 PAUSED = {"status": RunStatus.PAUSED}
-NEXT = iteration(10, games=10)
+NEXT, BESIDE = iteration(10, games=10), validation(2, background=True)
 
 # applied results, open iterations, more of the view, the pacing, what is being built
 CASES: dict[str, tuple[tuple[Any, ...], Decision]] = {
@@ -80,6 +85,8 @@ CASES: dict[str, tuple[tuple[Any, ...], Decision]] = {
     "paused, nothing past the next opening": ((1, [PLAYED], PAUSED, TWO, NONE), Plain.IDLE),
     "paused, a result before it": ((1, [PLAYED, OPEN], PAUSED, TWO, NONE), Apply(PLAYED)),
     "paused, nothing is opened": ((1, [], PAUSED, TWO, BOTH_BUILT), Plain.IDLE),
+    "paused, all are applied": ((10, [], PAUSED, TWO, NONE), Plain.IDLE),
+    "a round in the background is open": ((10, [BESIDE], {}, TWO, NONE), Plain.IDLE),
 }
 
 
@@ -129,15 +136,11 @@ def test_a_run_that_cannot_go_on_is_paused_before_anything_else():
         assert upkeep(seen) == Pause(obstacle.reason)
     paused = view(0, played, most=1, obstacles=[MISCOUNTED], **PAUSED)
     assert upkeep(paused) is None
-    assert next_decision(paused, Pacing(in_flight=1)) == Plain.IDLE, "nor is its result applied"
+    assert next_decision(paused, Pacing(in_flight=1), NONE) == Plain.IDLE, (
+        "nor is its result applied"
+    )
     over = view(0, [], obstacles=[MISCOUNTED, STUCK], status=RunStatus.FINISHED)
     assert upkeep(over) == Pause(STUCK.reason), "of a validation"
-
-
-def validation(games, *, background):
-    row = iteration(5, games)
-    compared = Compared(background=background)
-    return replace(row, purpose=Purpose.VALIDATE, k=None, compared=compared)
 
 
 def test_a_round_of_a_validation_is_completed_when_it_is_played():

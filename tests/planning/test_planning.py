@@ -30,7 +30,6 @@ from spsa.planning.plan_inputs import (
     Shape,
     adapted,
     game_seconds,
-    in_flight_without_idling,
     noise,
     pace,
 )
@@ -67,16 +66,6 @@ def test_a_game_takes_what_its_limit_says(control, seconds):
     assert game_seconds(control, 1e6) == (None if seconds is None else pytest.approx(seconds))
     unknown = game_seconds(control, None)
     assert unknown is None or control.kind is not TimeKind.NODES
-
-
-def test_with_enough_in_flight_every_slot_plays_all_the_time():
-    shape = replace(SHAPE, games=80)  # 40 s of playing hide 30 s of builds
-    needed = in_flight_without_idling(shape, FLEET, 2.0)
-    busy = pace(replace(shape, in_flight=needed), FLEET, 2.0)
-    fewer = pace(replace(shape, in_flight=needed - 1), FLEET, 2.0)
-    assert needed > 1
-    assert busy.idle == pytest.approx(0.0)
-    assert fewer.idle > 0.05
 
 
 def test_the_noise_of_an_iteration_is_what_equal_engines_show():
@@ -254,15 +243,6 @@ def test_the_curve_is_the_conditional_mean_of_a_random_walk(monkeypatch):
     gain = prior @ np.linalg.inv(prior + np.diag(np.square(sd)))
     assert found.elo[1:] == pytest.approx(gain @ elo)
     assert found.deviation[1:] == pytest.approx(np.sqrt(np.diag(prior - gain @ prior)))
-
-
-def test_neighbours_make_each_other_sharper_and_the_order_does_not_matter():
-    ks = list(range(10, 110, 10))
-    alone = strength_curve(ks[-1:], [10.0], [8.0])
-    together = strength_curve(ks, [10.0] * 10, [8.0] * 10)
-    assert together.deviation[-1] < 0.8 * alone.deviation[-1]
-    backwards = strength_curve(ks[::-1], [10.0] * 10, [8.0] * 10)
-    assert backwards == together
 
 
 def test_the_interval_covers_a_strength_that_saturates_as_often_as_it_says():
