@@ -9,7 +9,6 @@ the two it has. Nothing here repeats a request: `DatabaseClient` does, with the 
 
 import hashlib
 import json
-import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -78,8 +77,7 @@ class RemoteStore:
         self._public = {"User-Agent": f"spsa-worker/{__version__}"}
         secret = {"Authorization": f"Bearer {token}", "X-Spsa-Protocol": str(PROTOCOL)}
         self._private = self._public | secret
-        tls = ssl.create_default_context() if url.startswith("https") else None
-        self._pool = urllib3.PoolManager(maxsize=2, retries=False, ssl_context=tls)
+        self._pool = urllib3.PoolManager(retries=False)
 
     def close(self) -> None:
         self._pool.clear()
@@ -184,8 +182,8 @@ class RemoteStore:
     def _refusal(self, response: urllib3.BaseHTTPResponse, data: bytes) -> tuple[str, TuningError]:
         """The kind of a response other than 200, and the error that it means."""
         found, status = _parsed(data) or {}, response.status
-        reason = printable(str(found.get("error") or f"it responds {status}"), 1_000)
-        text, kind = printable(f"{self.where}: {reason}", FAILURE_LENGTH), str(found.get("kind"))
+        reason, kind = found.get("error") or f"it responds {status}", str(found.get("kind"))
+        text = printable(f"{self.where}: {reason}", FAILURE_LENGTH)
         if status == 409:
             return kind, CONFLICTS.get(kind, TuningError)(text)
         if status in _ERRORS:

@@ -12,6 +12,7 @@ import signal
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 from threading import Thread
@@ -50,7 +51,7 @@ from spsa.core.game_settings import (
 from spsa.core.json_values import stored, to_json
 from spsa.core.scoring import Tally
 from spsa.lifecycle import BatchStatus, RunStatus
-from spsa.openings.book import drawn_time, load
+from spsa.openings.book import Opening, drawn_time, load
 from spsa.protocol import BatchReport, BatchResult, Engine, HeldClaim, Measured
 from worker.batches import jobs as scaling
 from worker.batches.database_client import Backoff, DatabaseClient
@@ -58,6 +59,7 @@ from worker.batches.jobs import JobMaker
 from worker.batches.loop import NOTHING_TO_DO, Worker
 from worker.runner.loop import ActiveJob, Interrupts, JobList
 from worker.runner.pool import JobEnded, Pool
+from worker.runner.position import Position
 from worker.settings import Settings
 
 QUICK = Backoff(first=0.01, growth=1.0, cap=0.01, jitter=0.0)
@@ -102,8 +104,8 @@ def test_an_iteration_is_played_counted_and_logged_in_a_line_a_batch_and_a_void_
     with caplog.at_level("INFO", "worker"):
         assert work(staged.store, tmp_path, size=1, max_batches=2) == 0
     assert played(staged) == (8, PLUS_WINS_ALL, 1)
-    ((moves, nodes),) = sql("SELECT sum(moves), sum(plus_nodes) FROM spsa_batch")
-    assert (moves, nodes) == (4 * (7 + 4), 4 * (4 + 2) * NODES.low)
+    sums = sql("SELECT sum(moves), sum(plus_nodes), max(seconds) < 600 FROM spsa_batch")
+    assert sums == [(4 * (7 + 4), 4 * (4 + 2) * NODES.low, True)]
     assert "first it 1 batch 0: claimed, 2 pairs" in caplog.messages
     assert "first it 1 batch 1: +4 -0 =0 [0 0 0 0 2]" in caplog.messages
     assert any(re.fullmatch(r"slot 0: \d+ nodes a second", m) for m in caplog.messages)
@@ -285,7 +287,9 @@ def test_a_job_follows_from_the_claim_alone(staged, tmp_path, monkeypatch):
     staged.claim("first")
     claim = staged.claim("second")
     assert claim is not None and claim.first_pair == 2
-    job, book = JobMaker(tmp_path, lambda _: None).job(claim), load(Book())
+    monkeypatch.setattr(scaling, "open_tables", lambda *of: of)
+    job, book = JobMaker(tmp_path, lambda _: None, (), (tmp_path,)).job(claim), load(Book())
+    assert job.tables == (claim.game_settings.adjudication.syzygy, (tmp_path,))
     for spec, side, margin in ((job.plus, claim.plus, "220"), (job.minus, claim.minus, "180")):
         assert (spec.path, spec.options) == (f"/{side.sha256}", {"Margin": margin})
     assert (job.key, job.plus.name, job.minus.name) == ("second", "plus", "minus")
@@ -306,6 +310,7 @@ def test_a_foreign_engine_gets_the_options_of_its_row_alone(staged, tmp_path, mo
     settings = replace(
         TERMS, **own, engine_arguments=("-x",), minus=MinusSettings(handicap=4, foreign=True)
     )
+    settings = replace(settings, time_control=MOVETIME, scale=Scale(target_nps=1000))
     staged.open(game_settings=settings)
     claim = staged.claim("one")
     assert claim is not None
@@ -313,6 +318,8 @@ def test_a_foreign_engine_gets_the_options_of_its_row_alone(staged, tmp_path, mo
     assert dict(job.plus.options) == {"Hash": "9", "Net": f"/{net.sha256}", "Margin": "220"}
     assert (job.plus.arguments, job.minus.arguments) == (("-x",), ())
     assert (dict(job.minus.options), job.settings.handicap) == ({"Margin": "180"}, 4)
+    monkeypatch.setattr(scaling, "_measured_nps", lambda _, of: 500.0 * (of.minus == of.plus))
+    assert scaling.scale_of(claim, job, None, {}) == 2.0, "its speed says nothing"
     for refused in (0.5, 1001, float("nan")):
         told = to_json(settings) | {"minus": {"handicap": refused, "foreign": False}}
         with pytest.raises(errors.UnusableState, match="handicap"):
@@ -327,6 +334,8 @@ def test_a_cache_forgets_the_oldest_engines(tmp_path, monkeypatch):
         fetched = cache.path(Engine(sha256=sha256, path="/nowhere"))
         os.utime(fetched, (age, age))  # what is fetched within one tick of a clock has one time
     assert {path.name for path in (tmp_path / "cache").iterdir()} == set(list(stored)[1:])
+    fetched.unlink()
+    assert cache.path(Engine(sha256=sha256, path="/nowhere")).read_bytes() == b"c"
 
 
 def test_one_batch_that_cannot_be_played_leaves_the_others(staged, offer, tmp_path, sql):
@@ -477,6 +486,13 @@ def test_a_slow_machine_gets_more_time_and_says_so(staged, gated, tmp_path, sql,
     scales = [scale for (scale,) in sql("SELECT scale FROM spsa_batch")]
     assert scales[0] == scales[1], "measured once for both"
     assert scales[0] == pytest.approx(3.3, rel=0.02)
+    lines = (tmp_path / "log").read_text().splitlines()
+    book = load(Book()).openings
+    measured = (book[place * (len(book) // 6)] for place in range(6))
+    assert {before for before, line in pairwise(lines) if line == "go movetime 250"} == {
+        Position(Opening.of(opening.board())).command.decode() for opening in measured
+    }
+    assert lines.count("ucinewgame") == 2 * 6 + 2 * 2, "of two slots, and of two pairs"
     in_games = [time for time in times_asked(tmp_path) if time != 250]
     assert set(in_games) == {round(1000 * 0.2 * scales[0])}
     assert said().count("nodes a second here, so times are multiplied by 3.") == 1
@@ -572,6 +588,101 @@ def now(monkeypatch):
     clock = [time.monotonic() + 1]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     return clock
+
+
+def test_waits_grow_up_to_a_cap_and_are_as_long_as_an_error_asks_for(monkeypatch):
+    waits = Backoff(first=1.0, growth=2.0, cap=5.0, jitter=0.5)
+    for bound, expected in ((max, [1.5, 3.0, 6.0, 7.5, 7.5]), (min, [0.5, 1.0, 2.0, 2.5, 2.5])):
+        monkeypatch.setattr("random.uniform", lambda *range_, bound=bound: bound(range_))
+        assert [waits.next() for _ in range(5)] == expected
+        assert waits.next(errors.TooManyRequests("no", 60.0)) == 60.0
+        waits.reset()
+
+
+def test_a_client_backs_off_until_it_is_due_again(asked, now):
+    client = DatabaseClient(asked, WORKER, LEASE, Backoff(first=1, growth=2, cap=9, jitter=0))
+    for _ in range(2):
+        for wait in (1, 2, 4):
+            with client.retrying():
+                raise errors.DatabaseUnreachable("gone")
+            assert (client.backing_off, client.due_at) == (True, now[0] + wait)
+            assert client.last_error is not None
+            now[0] += wait
+            assert not client.backing_off
+        with client.retrying():
+            client.enqueue(None)
+        assert (client.last_error, client.due_at, client.unreported) == (None, now[0], 1)
+        client.drop_reports()
+        assert client.unreported == 0
+
+
+def test_a_worker_claims_renews_and_ends_when_it_is_due(client, asked, run, now):
+    pool, began = MagicMock(__len__=lambda _: 2), now[0]
+    jobs = Mock(job=Mock(side_effect=errors.TuningError("no such engine")))
+    waits = (Backoff(first=wait, growth=2.0, cap=60.0, jitter=0.0) for wait in (1.0, 8.0))
+    polls, failures = waits
+    worker = Worker(
+        client,
+        pool,
+        jobs,
+        Settings(idle_timeout=100.0),
+        Interrupts(),
+        poll=polls,
+        after_failure=failures,
+    )
+    for seconds, claims in ((0, 1), (7.9, 1), (0.2, 2)):
+        now[0] += seconds
+        worker.turn()
+        assert asked.calls.count("claim") == claims
+    due = [client.due_at, inf, began + 100.0, inf]
+    assert list(worker.deadlines()) == [*due, now[0] + 16.0]
+    run.store.pause("first", "me", "why")
+    now[0] = began + 99.0
+    for wait in (1.0, 2.0, 4.0):
+        worker.turn()
+        assert list(worker.deadlines())[-1] == now[0] + wait
+        assert worker.is_over == (wait > 1.0)
+        now[0] += wait
+    worker.active["key"] = None
+    with client.retrying():
+        raise errors.DatabaseUnreachable("gone")
+    assert list(worker.deadlines()) == [client.due_at, inf]
+
+
+def test_when_a_worker_without_a_batch_ends_and_how(now):
+    """By its options, and what is the case."""
+
+    def shown(files):
+        case = files["case"].split()
+        client, interrupts = MagicMock(claim=lambda: None), Interrupts()
+        client.unreported, client.is_registered = case.count("unreported"), "registered" in case
+        client.backing_off, client.work_left.return_value = "away" in case, "left" in case
+        client.last_error = errors.DatabaseUnreachable("gone") if client.backing_off else None
+        options = {"once": "--once" in case, "then": "x" if "--then" in case else None}
+        settings = Settings(idle_timeout=5.0, max_batches=2, **options)
+        pool = MagicMock(__len__=lambda _: 1)
+        worker = Worker(client, pool, Mock(), settings, interrupts)
+        worker.done = worker._claimed = case.count("batch")
+        worker._last_failure = errors.TuningError("failed") if "failure" in case else None
+        for _ in range(case.count("interrupt")):
+            interrupts.note(signal.SIGINT)
+        now[0] += 5.0 * ("idle" in case)
+        worker.turn()
+        over = "is over" if worker.is_over else "goes on"
+        yield f"{worker.state}, {client.deliver.call_count} deliveries, {over}"
+        client.renew.reset_mock()
+        worker.play = Mock()
+        try:
+            yield f"exit code {worker.run()}{', by itself' if worker.has_ended else ''}"
+        except errors.TuningError as error:
+            yield f"{error}{', by itself' if worker.has_ended else ''}"
+        try:
+            worker.keep_leases()
+            yield "renews leases" if client.renew.called else "renews no leases"
+        except errors.DatabaseUnreachable as error:
+            yield str(error)
+
+    compare_cases(Path(__file__).with_name("ends.txt"), shown)
 
 
 @pytest.mark.parametrize("cut", ["before", "after"])

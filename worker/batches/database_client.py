@@ -74,6 +74,8 @@ FAILURE = Backoff(first=1.0, growth=2.0, cap=60.0, jitter=0.2)
 RECONNECT = Backoff(first=0.5, growth=2.0, cap=20.0, jitter=0.5)
 """Between two attempts to reach the database; 30 s at most."""
 
+_MAX_REASON = 1_000
+
 log = logging.getLogger(__name__)
 
 
@@ -93,7 +95,7 @@ class DatabaseClient:
         self._retries = replace(reconnect)
         self._worker: RegisteredWorker | None = None
         self._claim_id = uuid4().hex
-        self._warned: dict[str, str] = {}
+        self._warned: dict[str, str | None] = {}
         self._claim_at = 0.0
         self.last_error: DatabaseUnreachable | None = None
         self._retry_at = self._renew_at = time.monotonic()
@@ -151,7 +153,7 @@ class DatabaseClient:
                 f"this machine is set aside and gets no batches: {reason}; "
                 f"`spsa-master workers release {machine}` ends that"
             )
-        self._warn("set aside", reason or "")
+        self._warn("set aside", reason)
         held: Collection[str] = ()
         if claim_ids:
             ids = tuple(claim_ids)
@@ -223,13 +225,13 @@ class DatabaseClient:
             "; ".join(dict.fromkeys(filter(None, found.values())))
             or "no run needs games now: its next engines are being built, or it is paused or over"
         )
-        text = f"there is nothing that this worker may play: {printable(reason, 1000)}"
+        text = f"there is nothing that this worker may play: {printable(reason, _MAX_REASON)}"
         if awaited := [left for left, obstacle in found.items() if obstacle is None]:
-            runs = printable(", ".join(dict.fromkeys(left.run for left in awaited)), 1000)
+            runs = printable(", ".join(dict.fromkeys(left.run for left in awaited)), _MAX_REASON)
             text = f"no master moves {runs}: `spsa-master run`, or `validate`, goes on with it"
-        self._warn("idle", "" if any(left.has_master for left in awaited) else text)
+        self._warn("idle", None if any(left.has_master for left in awaited) else text)
 
-    def _warn(self, about: str, text: str) -> None:
+    def _warn(self, about: str, text: str | None) -> None:
         """Say this of a matter, unless it was the last that was said of it."""
         if text and text != self._warned.get(about):
             log.warning("%s", text)

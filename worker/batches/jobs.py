@@ -125,10 +125,11 @@ class JobMaker:
     def _book(self, claim: Claim) -> OpeningBook:
         book = claim.game_settings.book
         if book not in self._books:
+            place = None
             # a built-in book has no file, and one without a hash may be any file
-            stored = builtin_book(book.name) is None and book.sha256
-            named = EngineFile(path=book.name, sha256=book.sha256 or "")
-            self._books[book] = load(book, self._file(named, claim) if stored else None)
+            if builtin_book(book.name) is None and book.sha256:
+                place = self._file(EngineFile(path=book.name, sha256=book.sha256), claim)
+            self._books[book] = load(book, place)
         return self._books[book]
 
     def _paths(self, files: Mapping[str, EngineFile], claim: Claim) -> dict[str, str]:

@@ -17,6 +17,7 @@ SECONDS = 1.0
 """Between two pictures: engines need the processor more."""
 
 _OTHER_LINES = 4  # of the view, and one for the log
+_SHOWN = 3  # reasons of void games
 
 
 class LiveView(LiveDisplay):
@@ -41,7 +42,9 @@ class LiveView(LiveDisplay):
         speed = f", {3600 * played.tally.games / seconds:,.0f} games an hour" if seconds else ""
         games = f"{played.tally.games} games of {plural(worker.done, 'batch', 'es')}"
         yield f"{self._name}: {games} in {seconds / 60:.1f} min{speed}"
-        faults = [f"{count} {reason}" for reason, count in Counter(played.voids).most_common(3)]
+        faults = [
+            f"{count} {reason}" for reason, count in Counter(played.voids).most_common(_SHOWN)
+        ]
         lost_on_time = played.plus_time_losses + played.minus_time_losses
         voids = ", ".join(faults) or "none"
         yield f"{worker.state}; void games: {voids}; games lost on time: {lost_on_time}"

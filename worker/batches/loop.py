@@ -252,7 +252,7 @@ class Worker(JobLoop):
         elif ended.failure is not None:
             self._last_failure = TuningError(f"{active}: {ended.failure}")
             log.error("%s: failed, %s", active, ended.failure)
-            self._fail(claim, _failure(active, claim, ended))
+            self._fail(claim, _failure(active, claim, ended.failure, ended.culprit))
         else:
             result = replace(active.result, seconds=time.monotonic() - active.since)
             self._client.enqueue(BatchReport(held=HeldClaim.of(claim), result=result))
@@ -270,10 +270,10 @@ class Worker(JobLoop):
             log.info("slot %s: %.0f nodes a second", result.slot, speed)
 
 
-def _failure(active: ActiveJob, claim: Claim, ended: JobEnded) -> Failure:
-    engine = {"plus": claim.plus, "minus": claim.minus}.get(ended.culprit)
+def _failure(active: ActiveJob, claim: Claim, reason: str, culprit: str) -> Failure:
+    engine = {"plus": claim.plus, "minus": claim.minus}.get(culprit)
     return Failure(
-        reason=printable(ended.failure or "", FAILURE_LENGTH),
+        reason=printable(reason, FAILURE_LENGTH),
         void_games=sum(active.result.voids.values()),
         sha256=engine.sha256 if engine else None,
         kept_voids=active.result.kept_voids,
