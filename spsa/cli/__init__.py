@@ -58,7 +58,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and (close := closest(args[0], COMMANDS)):
+        if args[0] not in COMMANDS and (close := closest(args[0], COMMANDS)):
             ctx.fail(f"No such command {args[0]!r}: did you mean {close!r}?")
         return super().resolve_command(ctx, args)
 

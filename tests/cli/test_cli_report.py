@@ -33,25 +33,13 @@ def test_a_page_is_written_whole_beside_json_on_stdout(played, ask):
     assert written.lstrip().startswith("<!DOCTYPE html>") and written.rstrip().endswith("</html>")
     assert "to\\nlook" in written and (played / "out.html").stat().st_mode & 0o777 == 0o644
     assert not [path for path in played.iterdir() if path.name.startswith(".spsa")]
-    found = heard.json
-    assert found["status"]["run"] == "first" and found["history"]["k"] == [0, 1, 2, 3, 4]
-    margin = found["history"]["parameters"][0]
-    assert margin["name"] == "margin" and len(margin["theta"]) == 5
-    assert len(found["history"]["gain"]) == 5
-    assert found["workers"][0]["of_run"]["tally"]["games"] == 80
-    assert found["history"]["validations"][0]["tally"]["elo_error"] > 0
-    assert [event["kind"] for event in found["events"]] == ["start", "paused"]
-    assert found["settings"]["games_per_iteration"] == 20
+    assert heard.json["status"]["run"] == "first"
 
 
 @pytest.mark.usefixtures("played")
-def test_reports_and_events_are_shown_and_what_cannot_be_is_refused(ask, transcript):
+def test_reports_and_events_are_shown_and_what_cannot_be_is_refused(transcript):
     transcript("without an option a report is shown")
+    transcript("a program gets all of it")
     transcript("events are shown")
     transcript("CSV has every result")
     transcript.refused("what cannot be shown is refused")
-    *_, event = ask("status", "--events", "--json").json["events"]
-    assert (event.pop("at")[-6:], event) == (
-        "+00:00",
-        {"kind": "paused", "actor": "me", "detail": {"reason": "to\nlook"}},
-    )

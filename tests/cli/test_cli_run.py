@@ -23,7 +23,7 @@ from spsa.config import load_config
 from spsa.db.tables import Compared
 from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
 
-*FAULTS, DEMO, TAKEN = headings(__file__)
+*FAULTS, ENDED, DEMO, TAKEN = headings(__file__)
 
 
 @pytest.mark.parametrize("situation", FAULTS)
@@ -33,6 +33,15 @@ def test_all_faults_are_told_and_nothing_is_done(situation, project, transcript)
     assert before >= {*project.rglob("*")}
     for fault in said[-1].err.splitlines()[:-1]:
         assert fault[0] != "/" and "; " in fault, "the file from here, and what would be right"
+
+
+@pytest.mark.usefixtures("project")
+def test_the_command_ends_with_the_state_of_its_run(transcript, monkeypatch):
+    is_over = [True, False, True]
+    monkeypatch.setattr(
+        "spsa.cli.run.tune_and_measure", lambda held, _: held.console.print() or is_over.pop()
+    )
+    transcript(ENDED)
 
 
 def test_a_program_is_stopped_by_one_signal_and_at_once_by_two(capsys):
@@ -88,13 +97,10 @@ def test_a_demo_begins_anew_in_a_folder_of_its_own(folder, transcript, monkeypat
     beside = MagicMock(**{"return_value.wait.side_effect": [TimeoutExpired("", 1), 0, 0]})
     processes = SimpleNamespace(Popen=beside, TimeoutExpired=TimeoutExpired)
     clock = SimpleNamespace(monotonic=count(100, 200).__next__)
-    for name, value in (
-        ("tune_and_measure", tuned),
-        ("subprocess", processes),
-        ("time", clock),
-        ("system", SimpleNamespace(logical_cores=lambda: range(3))),
-    ):
-        monkeypatch.setattr(f"spsa.cli.demo.{name}", value)
+    monkeypatch.setattr("spsa.cli.demo.tune_and_measure", tuned)
+    monkeypatch.setattr("spsa.cli.demo.subprocess", processes)
+    monkeypatch.setattr("spsa.cli.demo.time", clock)
+    monkeypatch.setattr("spsa.cli.demo.system.logical_cores", lambda: range(3))
     transcript(DEMO, root=ROOT)
     assert beside.return_value.mock_calls == [
         *(call.terminate(), call.wait(20.0), call.kill(), call.wait()),

@@ -6,7 +6,6 @@ from masters import settings
 
 from spsa.builds.tree import pin
 from spsa.config import load_config
-from spsa.config.projection import project_theta
 from spsa.config.space import load_space
 from spsa.core import Estimates
 from spsa.core.params import PlayedValues
@@ -61,14 +60,6 @@ def test_each_theta_is_to_be_had_as_a_patch_and_validated(tuned, ask, transcript
         plus, minus = {"margin": margin, "depth": depth}, {"margin": 200, "depth": 3}
         assert asked[-1].sides == PlayedValues(plus=plus, minus=minus)
         assert asked[-1].asked == Compared(theta=name, sprt=(0.0, 5.0))
-
-
-@pytest.mark.usefixtures("tuned")
-def test_the_values_of_a_run_have_the_digits_that_its_master_writes(project, ask):
-    export = ("params", "export", "--format", "toml")
-    project_theta(project / "params.toml", FINAL)
-    told = ask(*export, "--run", "first").out
-    assert told == ask(*export).out and "\nvalue = 221.012\n" in told
 
 
 @pytest.mark.usefixtures("fresh")

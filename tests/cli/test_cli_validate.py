@@ -1,6 +1,5 @@
 """Engines that `validate` is given: what is refused, and to which run their match belongs."""
 
-import hashlib
 import re
 from io import StringIO
 from pathlib import Path
@@ -57,14 +56,19 @@ def test_a_run_is_measured_as_its_file_says_while_params_toml_is_edited(
     transcript("two engines")
     staged = stage(project_store, load_space(project / "params.toml"), 1)
     master = MagicMock(**{"return_value.run.return_value": RunStatus.FINISHED})
-    rows, played, shown = iter((None, "row")), [], StringIO()
+    rows, played, shown = iter(("row", None)), [], StringIO()
     monkeypatch.setattr("spsa.cli.held_run.Master", master)
     monkeypatch.setattr(
         "spsa.cli.held_run.play_match", lambda _, _run, match: played.append(match) or next(rows)
     )
     for text, is_done in (
-        ("games = 8", False),
-        ('games = 6\nevery = 2\nagainst = "script"\nhandicap = 2\n', True),
+        ("", True),
+        ("games = 8", True),
+        (
+            'games = 6\nevery = 2\nagainst = "script"\nhandicap = 2\n'
+            '[validation.time_control]\nkind = "nodes"\nlow = 500\n',
+            False,
+        ),
     ):
         write_project(project, f"{CONFIG}[validation]\n{text}", "[margin")
         config = load_config(project / "config.toml", {})
@@ -74,14 +78,14 @@ def test_a_run_is_measured_as_its_file_says_while_params_toml_is_edited(
         said = capsys.readouterr()
         assert said.out == "" and said.err.startswith("note: one\ncannot write theta to params.to")
         assert said.err.count("will retry: ") == said.err.count("is not TOML") == 2
-    name = f"script ({hashlib.sha256(Path('script').read_bytes()).hexdigest()[:10]})"
-    told = "tuned; now {} games of the tuned values against {}\n".format
-    assert shown.getvalue() == told(8, "the start") + told(6, name)
     start, engine = played
+    told, name = "tuned; now {} games of the tuned values against {}\n".format, engine.minus.name
+    assert shown.getvalue() == told(8, "the start") + told(6, name)
     assert (start.sides.minus, start.game_settings.minus) == ({"margin": 200, "depth": 3}, None)
     assert engine.game_settings.minus == MinusSettings(handicap=2.0, foreign=True)
-    assert (engine.sides.minus, engine.minus.name, engine.asked.against) == ({}, name, name)
-    (alone, both) = (call.kwargs for call in master.call_args_list)
+    assert (engine.sides.minus, engine.asked.against, name[:8]) == ({}, name, "script (")
+    assert engine.game_settings.limits == "nodes=500"
+    _, alone, both = (call.kwargs for call in master.call_args_list)
     assert alone["background"] is None
     background = both["background"]
     assert (background.every, background.share, background.match.asked) == (2, 0.05, engine.asked)
@@ -103,11 +107,12 @@ def test_a_match_has_as_many_games_as_its_shares_divide(
     assert refused.code == 2
     assert "the shares need iterations of 1,006 games; write games_per_iteration in" in refused.err
     monkeypatch.setattr(
-        "spsa.cli.validate.play_match", lambda _held, _run, match: played.append(match.games)
+        "spsa.cli.validate.play_match",
+        lambda held, _, match: held.console.print("played") or played.append(match.games),
     )
     played: list[int] = []
     heard = ask("validate", "--plus", "engine", "--minus", "engine", "--handicap", 2, *options)
-    assert (heard.code, played) == (130, [games])
+    assert (heard.code, heard.out, played) == (130, "", [games])
     assert ("1,006 games, which the shares of [[time_control]] divide" in heard.err) is told
 
 
@@ -127,6 +132,7 @@ def test_a_match_of_engines_that_was_left_goes_on_by_the_name_of_its_run_alone(
     monkeypatch.setattr("spsa.cli.validate.play_match", leave)
     assert ask("validate", "--plus", "script", "--minus", "other", *options).code == 130
     (project / "script").unlink()
+    (project / "config.toml").write_text(CONFIG.replace("low = 150", "low = 151"))
     heard = ask("validate", "--run", "small-matches")
     assert heard.code == 130, heard.err
     (row,) = project_store.matches(project_store.run("small-matches").id)

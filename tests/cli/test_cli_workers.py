@@ -5,7 +5,7 @@ import re
 
 import pytest
 from asking import Store
-from builders import LEASE, new_engine, new_worker, result_of, stage
+from builders import LEASE, new_engine, new_worker, play, result_of, stage
 
 from spsa.errors import LeaseLost
 from spsa.lifecycle import MachineRole
@@ -29,15 +29,19 @@ def staged(database_url, project, monkeypatch):
         yield on
 
 
-def test_machines_are_listed_excluded_and_released(staged, ask, transcript):
+def test_machines_are_listed_excluded_and_released(staged, transcript):
     transcript("workers are listed with their machines and faults")
     transcript("a machine is excluded and released")
     staged.store.set_aside("bad", "by its owner", "me", sha256=PLUS)
     transcript("a machine may be excluded from one binary")
-    workers = {one["name"]: one for one in ask("workers", "list", "--json").json["workers"]}
-    (aside,) = workers["bad-1"]["set_aside"]
-    assert (aside["machine"], aside["sha256"], aside["actor"]) == ("bad", PLUS, "me")
-    assert workers["machine-1"]["set_aside"] == []
+    staged.store.release_machine("bad", "me")
+    staged.apply()
+    for name in ("bad", "machine"):
+        staged.open()
+        worker = new_worker(f"{name}-1", host=name, provides=("big", "linux"))
+        play(staged.store, staged.store.register_worker(worker), 0.0)
+        staged.apply()
+    transcript("machines are compared")
 
 
 def test_what_cannot_be_meant_is_refused(staged, transcript):
@@ -59,7 +63,7 @@ def test_what_an_excluded_machine_holds_can_be_withdrawn(staged, transcript):
     assert told == [("set_aside", "machine"), ("withdraw", "machine")]
 
 
-def test_a_machine_is_invited_by_one_line_and_revoked(staged, ask, transcript):
+def test_a_machine_is_invited_by_one_line_and_revoked(staged, transcript):
     staged.store.invite_machine("come", MachineRole.WORKER, "owner")
     staged.store.register_worker(new_worker("come-1", host="come"), "come")
     said = transcript("the line says what the address and the role need")
@@ -68,8 +72,3 @@ def test_a_machine_is_invited_by_one_line_and_revoked(staged, ask, transcript):
     machines = [staged.store.machine_of_token(found)[0] for found in hashes]
     assert [one.name for one in machines] == ["far", "builds", "near", "unknown"]
     assert {one.name for one in machines if one.role is MachineRole.BUILDER} == {"builds"}
-    listed = ask("workers", "list", "--json").json["machines"]
-    found = {one["name"]: one for one in listed}
-    assert (found["far"]["role"], found["far"]["revoked_at"]) == ("worker", None)
-    assert "@" in found["far"]["invited_by"] and "sha256" not in str(found)
-    assert (found["bad"]["invited_by"], found["bad"]["revoked_at"] is None) == (None, False)

@@ -8,10 +8,12 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from io import BytesIO
 from itertools import count, product
 from types import SimpleNamespace
 from unittest.mock import Mock
 from urllib.parse import urlsplit
+from zipfile import ZipFile
 
 import pytest
 import urllib3
@@ -24,7 +26,7 @@ from spsa.core.json_values import to_json
 from spsa.lifecycle import MachineRole, RunStatus
 from spsa.protocol import ENGINE_BYTES, MAX_WORKERS, REQUESTS, BatchReport, HeldClaim, Measured
 from spsa.server.people import MAX_WRONG
-from spsa.server.worker_files import SentFiles
+from spsa.server.worker_files import SentFiles, packed
 
 GAMES = 32
 
@@ -434,6 +436,8 @@ def test_the_files_that_were_sent_last_are_kept(monkeypatch):
         assert files.find(name, "").exists()
         time.sleep(0.02)  # the clock of a file system is a coarse one
     assert [call.args[0] for call in read.mock_calls] == ["one", "two", "three", "two", "large"]
+    with ZipFile(BytesIO(packed())) as pyz:
+        assert {one.external_attr >> 16 for one in pyz.infolist()} == {0o644}, "once it is unpacked"
 
 
 # Too much
