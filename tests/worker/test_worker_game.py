@@ -567,6 +567,7 @@ def test_the_same_pair_has_the_same_opening_for_ever():
     assert permutation(7, 0, 6) == (4, 5, 2, 1, 3, 0)
     assert permutation(7, 1, 6) == (3, 4, 5, 0, 2, 1)
     assert drawn_time(MOVETIME, 42, 3) == 0.37680459878517286
+    assert [drawn_time(FEW_NODES, 42, i) for i in range(6)] == [2, 1, 3, 1, 2, 1]
     book = builtin_book(BUILTIN)
     assert book is not None
     assert load(game_settings.Book()).sha256 == sha256(book.read_bytes()).hexdigest()
@@ -653,6 +654,8 @@ def test_a_book_has_these_openings_or_is_refused_with_the_line(tmp_path, capfd):
 def test_a_book_with_another_hash_or_of_too_many_openings_is_refused(tmp_path, monkeypatch):
     name, digest = book_file(tmp_path, EPD), sha256(EPD.encode()).hexdigest()
     assert load(game_settings.Book(name=name, sha256=digest)).sha256 == digest
+    monkeypatch.setattr(Positions, "faults", None)  # each line was looked at once
+    assert load(game_settings.Book(name=name)).sha256 == digest
     with pytest.raises(InvalidInput, match=digest):
         load(game_settings.Book(name=name, sha256="0" * 64))
     monkeypatch.setattr(book_module, "MAX_OPENINGS", 2000)
@@ -661,3 +664,5 @@ def test_a_book_with_another_hash_or_of_too_many_openings_is_refused(tmp_path, m
     assert "2,001 lines" in fault and "2,000 at most" in fault
     fault = refusal(book_file(tmp_path, f"{GAME}1. e4 *\n\n" * 21, "book.pgn"))
     assert "more than 20 games" in fault
+    longest = book_file(tmp_path, "1. Nf3 Nf6 2. Ng1 Ng8 " * 249 + "Nf3 Nf6 a3 a6", "book.pgn")
+    assert len(load(game_settings.Book(name=longest)).openings[0].moves) == 1000
