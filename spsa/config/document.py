@@ -77,10 +77,8 @@ def read_document(path: Path) -> Document:
         ) from None
     except ValueError as error:  # TOMLDecodeError, or what int() says of 5000 digits
         found = _LINE.search(str(error))
-        line = None
-        if found is not None:
-            line = int(found[1]) if found[1] else max(1, len(text.rstrip().split("\n")))
-        said, remedy = _second_table(text, line or 0) or (
+        line = None if found is None else int(found[1] or len(text.rstrip().split("\n")))
+        said, remedy = (line and _second_table(text, line)) or (
             f"is not TOML: {_LINE.sub('', str(error)).strip()}",
             "correct this line",
         )
@@ -89,8 +87,7 @@ def read_document(path: Path) -> Document:
 
 def _second_table(text: str, number: int) -> tuple[str, str] | None:
     """What is said of a header in this line, from 1, if a line above begins the same table."""
-    headers = [_HEADER.match(line) for line in text.split("\n")[:number]]
-    this = headers.pop() if headers else None
+    *headers, this = (_HEADER.match(line) for line in text.split("\n")[:number])
     for before, header in enumerate(headers, start=1):
         if this and header and _parts(header[2]) == _parts(this[2]) and "[" in (header[1], this[1]):
             found = f"line {before} has {header[0].strip()}, and line {number} {this[0].strip()}"
@@ -112,7 +109,7 @@ def file_text(path: Path) -> str:
             path, path.name, f"cannot be read: {error.strerror}", "name a file"
         ) from None
     except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
+        line = error.object[: error.start].count(b"\n") + 1
         raise InvalidInput.of(path, path.name, "is not UTF-8", "save it as UTF-8", line) from None
 
 
@@ -132,7 +129,7 @@ def _lines(text: str) -> dict[Key, int]:
             key = outer + _parts(found[1])
         else:
             continue
-        for depth in range(1, len(key) + 1):
+        for depth, _ in enumerate(key, start=1):
             lines.setdefault(key[:depth], number)
     return lines
 

@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from statistics import median
 
@@ -223,8 +224,8 @@ def _free_name(option: str, taken: set[str]) -> str:
     plain = re.sub(r"\W", "_", option, flags=re.ASCII)[:90]
     if not plain.isidentifier() or plain == "constraints":
         plain = f"option_{plain}"
-    numbered = (f"{plain}_{n}" for n in range(2, len(taken) + 3))
-    free = next(each for each in (plain, *numbered) if each.upper() not in taken)
+    numbered = (f"{plain}_{n}" for n in count(2))
+    free = next(each for each in chain([plain], numbered) if each.upper() not in taken)
     taken.add(free.upper())
     return free
 
@@ -289,7 +290,7 @@ def left_out(space: Space) -> list[str]:
         "constraint": len(space.constraints),
         "constant name": sum(bool(tables[p.name].keys() & _PLACES) for p in space.active),
     }
-    return [plural(count, what) for what, count in counts.items() if count]
+    return [plural(number, what) for what, number in counts.items() if number]
 
 
 def _row(p: Parameter, rule: Mapping[str, object]) -> dict[str, object]:

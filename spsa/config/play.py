@@ -73,9 +73,10 @@ class TimeControlSection(Section):
 
     @property
     def _range(self) -> tuple[float, float]:
-        if _KEYS[self.kind] is _COUNTS:
-            return self.low or 1, self.high or self.low or 1
-        return self.timelow, self.timehigh
+        if _KEYS[self.kind] is not _COUNTS:
+            return self.timelow, self.timehigh
+        low = self.low or 1  # one that is missing is refused
+        return low, self.high or low
 
     def faults(self) -> Iterator[Found]:
         known = set().union(*_KEYS.values())

@@ -102,9 +102,9 @@ def _places(
 
 def line_of(file: SourceFile, element: Element) -> tuple[int, str]:
     """The line in which a number stands: its number from 1 and its text."""
-    begin = file.content.rfind(b"\n", 0, element.start) + 1
-    line = file.content[begin:].partition(b"\n")[0]
-    return file.content.count(b"\n", 0, begin) + 1, line.decode(errors="replace").strip()
+    before = file.content[: element.start]
+    line = file.content[before.rfind(b"\n") + 1 :].partition(b"\n")[0]
+    return before.count(b"\n") + 1, line.decode().strip()
 
 
 def _check_bounds(knobs: Sequence[Parameter], file: SourceFile) -> None:

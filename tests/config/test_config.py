@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from golden import compare_cases
 
-from spsa.config import load_config, missing_files
+from spsa.config import load_config, missing_files, unwritten_games
 from spsa.config.projection import project_theta
 from spsa.config.source import (
     check_against_engine,
@@ -95,7 +95,7 @@ def told(tmp_path, files, usual):
     for name, value in keys(config):
         if usual.get(name, usual) != value:
             yield f"{name} = {json.dumps(value)}"
-    yield from map(str, missing_files(config))
+    yield from map(str, (*missing_files(config), *unwritten_games(config)))
 
 
 def read(tmp_path, files):

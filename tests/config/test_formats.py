@@ -82,7 +82,7 @@ def test_objects_are_read_as_they_were_written(kind, data, tmp_path):
     space = _read(tmp_path / "list", lines).space
     text = exported(kind, space, {}, "f")
     read = _read(tmp_path / "tune", text)
-    assert read.format == kind and text.startswith("{\n  "), "people read it"
+    assert read.format == kind and text.startswith('{\n  "'), "people read it"
     alone = kind == "chess-tuning-tools"
     assert _listed(read.space, ranges_alone=alone) == _listed(space, ranges_alone=alone)
 
