@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from functools import reduce
 from io import StringIO
-from math import floor, isfinite, log10
+from math import isfinite
 from typing import Any, Literal
 
 from rich.console import Console, ConsoleOptions
@@ -85,7 +85,7 @@ def elo_text(tally: Tally | None) -> str:
 
 def plus_minus(value: float, error: float) -> str:
     """`+14.5 ± 31.0`; no more decimals than the error has a use for."""
-    decimals = 1 if error < 99.95 else max(0, 1 - floor(log10(error)))
+    decimals = 1 if error < 99.95 else 0
     return f"{value:+.{decimals}f} ± {error:.{decimals}f}"
 
 
@@ -149,6 +149,8 @@ def plain(value: Any) -> Any:
 CELL_LENGTH = 500
 LOG_WIDTH = 160
 """Columns of text in a file or a pipe, where no terminal sets them."""
+
+_WIDE = 9_999  # columns: enough for any table
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,8 +295,7 @@ class TextTable:
         cells = [[printable(c.text(row), CELL_LENGTH) for c in columns] for row in self.rows]
         for most in sorted({column.rank for column in columns}, reverse=True):
             table = self._table(columns, cells, most)
-            wide = options.update(width=9999)
-            if console.measure(table, options=wide).maximum <= options.max_width:
+            if console.measure(table, options=options.update(width=_WIDE)).maximum <= options.max_width:
                 break
         yield table
 

@@ -173,8 +173,8 @@ def cochran_mantel_haenszel(own: Vector, others: Vector) -> tuple[float, float]:
     weight = first * (size - first) / (size - 1.0)
     covariance = np.diag(weight @ share) - np.einsum("h,hj,hk->jk", weight, share, share)
     rest = covariance[1:, 1:]
-    value = max(0.0, float(apart @ np.linalg.pinv(rest, hermitian=True) @ apart))
-    freedom = max(1, int(np.linalg.matrix_rank(rest, hermitian=True)))
+    value = max(0.0, float(apart @ np.linalg.pinv(rest) @ apart))
+    freedom = max(1, int(np.linalg.matrix_rank(rest)))
     return value, chi_square_tail(value, freedom)
 
 

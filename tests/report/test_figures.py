@@ -17,6 +17,7 @@ from spsa.core.scoring import Tally
 from spsa.db.history_queries import WorkerShare
 from spsa.master.verdict import verdict
 from spsa.planning.strength import StrengthCurve
+from spsa.report import parameters
 from spsa.report.figures import compared_figures, figures, parameter_figures, worker_figures
 from spsa.report.parameters import signal_to_noise
 from spsa.report.report import RunHistory, history
@@ -105,7 +106,7 @@ def space():
     return space_from("".join(THREE))
 
 
-def test_a_path_has_every_result_and_is_thinned_if_it_is_long(store, space):
+def test_a_path_has_every_result_and_is_thinned_if_it_is_long(store, space, monkeypatch):
     run = stage(store, space, 13).now()
     whole, thin = history(store, run), history(store, run, points=5)
     assert whole.ks == tuple(range(14)) and whole.games(whole.ks) == [*range(0, 105, 8)]
@@ -114,6 +115,8 @@ def test_a_path_has_every_result_and_is_thinned_if_it_is_long(store, space):
     assert margin.path == (200.0, *(step.theta_after["margin"] for step in steps))
     assert thin.ks == (0, 3, 6, 9, 12, 13)
     assert thin.parameters[0].path == tuple(margin.path[k] for k in thin.ks)
+    monkeypatch.setattr(parameters, "POINTS", 6)
+    assert tuple(point.k for point in parameters.trail(store, run)) == thin.ks
 
 
 def test_only_a_method_that_was_told_curvatures_has_a_deviation(store, space):

@@ -3,11 +3,13 @@
 import csv
 import io
 import json
+from ast import literal_eval
 from dataclasses import dataclass, fields, replace
-from math import nextafter
+from pathlib import Path
 
 import pytest
 from builders import stage
+from golden import compare_cases
 from rich.console import Console
 from served import space
 
@@ -20,30 +22,16 @@ from spsa.text import plural
 WIDE = Tally.of_pair(2, 1) + Tally.of_pair(1, 1) + Tally.of_pair(2, 0)
 
 
-def test_a_duration_has_two_units():
-    seconds = (0, 0.42, 4.0, 4.24, 59.6, 250, 4800, 183_600, None)
-    said = ["0s", "0.4s", "4s", "4.2s", "1m 0s", "4m 10s", "1h 20m", "2d 3h", ""]
-    assert [*map(table.duration, seconds)] == said
+def test_values_as_people_read_them():
+    """`by` is a format of thousands."""
+    told = {"by": table.by("{:.0f}", 1e-3), "plural": plural, "sparkline": sparkline}
 
+    def shown(files):
+        for name, text in files.items():
+            format = told.get(name) or getattr(table, name)
+            yield from (repr(format(*literal_eval(f"{line},"))) for line in text.split("\n"))
 
-def test_numbers_as_people_read_them():
-    assert (table.number(0.30000000000000004), table.number(560.0), table.number(None)) == (
-        "0.3",
-        "560",
-        "",
-    )
-    assert (table.number(1234567.8), table.number(-999999.9)) == ("1234568", "-1000000")
-    assert (plural(1, "worker"), plural(0, "worker")) == ("1 worker", "0 workers")
-    assert plural(4000, "game") == "4,000 games"
-    assert (table.ago(12.3), table.by("{:.0f}", 1e-3)(12_300.0), table.by("{}")(None)) == (
-        "12s ago",
-        "12",
-        "",
-    )
-    assert (table.plus_minus(14.53, 31.0), table.plus_minus(100.4, 254.0)) == (
-        "+14.5 ± 31.0",
-        "+100 ± 254",
-    )
+    compare_cases(Path(__file__).with_name("values.txt"), shown)
 
 
 def test_a_score_without_games_has_no_elo():
@@ -51,27 +39,23 @@ def test_a_score_without_games_has_no_elo():
     assert "Elo" not in table.score(Tally()) and "Elo" in table.score(WIDE)
 
 
-def test_a_sparkline_has_a_character_a_point():
-    assert (sparkline([1.0]), sparkline([2.0, 2.0]), sparkline([-1e300, 1e300])) == ("", "▁▁", "▁█")
-    assert sparkline([float(i) for i in range(8)]) == "▁▂▃▄▅▆▇█"
-
-
 def test_a_supported_theta_is_shown_where_it_is_another_one():
     margin = space(1).parameters[0]
     known = {one.name: getattr(margin, one.name) for one in fields(margin)}
     known |= dict.fromkeys(("averaged", "averaged_sd", "supported_sd", "better_step"))
-    for supported, shown in ((None, None), (nextafter(200.0, 0.0), None), (199.9, 199.9)):
+    for supported, shown in ((None, None), (200.00001, None), (199.9, 199.9)):
         status = ParameterStatus(**known, start=150.0, played=200, supported=supported)
         assert status.other_supported == shown
+    bounds = [replace(status, minimum=50.0, value=v).bound for v in (59.0, 61.0, 989.0, 991.0)]
+    assert bounds == ["min", "", "", "max"]
 
 
 def drawn(width):
     columns = table.headed("name", "first", "second", "third", "empty")
     ranks = (0, 0, 1, 2, 1)
     ranked = tuple(replace(c, rank=rank) for c, rank in zip(columns, ranks, strict=True))
-    return printed(
-        width, table.TextTable(table.View("things", ranked), [("x" * 20, "1", "2", "3", "")])
-    )
+    things = table.View("things", ranked)
+    return printed(width, table.TextTable(things, [("x" * 20, "1", "2", "3", "")]))
 
 
 def printed(width, table):
@@ -111,14 +95,16 @@ ROWS = [Thing("=cmd()", 1.25, WIDE, Thing('a"b\nc', None, Tally())), Thing("t2",
 
 
 def test_one_description_makes_text_json_and_csv():
-    lines = [line.split() for line in printed(99, table.TextTable(THINGS, ROWS)).splitlines()]
-    assert lines[:2] == [["things"], ["name", "games/h", "Elo"]]
-    assert lines[2][:2] == ["=cmd()", "1.2"] and lines[3] == ["t2", "-"]
+    title, *lines = printed(99, table.TextTable(THINGS, ROWS)).splitlines()
+    assert lines[0] == "name    games/h        Elo" and title.rstrip() == "things"
+    assert lines[1:] == ["=cmd()      1.2  +58 ± 152", "t2                       -"]
     first, second = table.records(THINGS, ROWS)
     assert list(first) == ["name", "rate", "inner_name", "tally"]
     assert (first["inner_name"], second["inner_name"]) == ('a"b\nc', None)
     assert first["tally"]["wins"] == WIDE.wins and second["tally"]["elo"] is None
-    row, _ = csv.DictReader(io.StringIO(table.csv_of(THINGS, ROWS).decode()))
+    text = table.csv_of(THINGS, ROWS[:1]).decode()
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert "\r" not in text and table.csv_of(THINGS, ()) == b"name,rate,inner_name,tally\n"
     assert (row["name"], row["rate"], row["inner_name"]) == ("'=cmd()", "1.25", 'a"b\\nc')
     assert [int(row[f"pentanomial_{i}"]) for i in range(5)] == list(WIDE.pentanomial)
 
