@@ -155,11 +155,6 @@ class GamesSection(Section):
     target_nps: Annotated[int | None, Field(ge=1, le=core.MAX_NPS)] = None
     """machines multiply times to search as many nodes as one with this many a second, per slot"""
 
-    @property
-    def pairs(self) -> int:
-        """Game pairs in an iteration."""
-        return self.games_per_iteration // 2
-
     def faults(self) -> Iterator[Found]:
         size, most = self.batch_size, self.games_per_iteration
         if size > most:

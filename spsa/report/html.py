@@ -71,7 +71,7 @@ def page(report: Report) -> str:
     """The HTML of a report, in one file with its style, its figures and the script that draws."""
     scripts = [asset("assets/figures.js"), plotly_script()]
     drawn = figures(report.history)
-    data = dumps(drawn, allow_nan=False)
+    data = dumps(drawn)
     html: str = (
         environment()
         .get_template("report.html.jinja")
@@ -98,4 +98,4 @@ def plotly_script() -> str:
     """The script that the package `plotly` ships, as it can stand inside a page."""
     package, name = _PLOTLY
     text = files(package).joinpath(name).read_text(encoding="utf-8")
-    return re.sub(r"</(script)", r"<\\/\1", text, flags=re.IGNORECASE)
+    return re.sub(r"(?i)</(script)", r"<\\/\1", text)

@@ -161,7 +161,7 @@ def _run(command: str, message: Message) -> None:
         env=Commands(os.environ).environment,
     ) as process:
         try:
-            text = f"{message.text}\n".encode(errors="replace")
+            text = f"{message.text}\n".encode()
             _, said = process.communicate(text, timeout=SEND_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)  # with all that it started
@@ -185,7 +185,6 @@ class Notifier:
         self._threads: list[threading.Thread] = []
 
     def tell(self, message: Message) -> None:
-        self._threads = [thread for thread in self._threads if thread.is_alive()]
         for address in self._told:
             both = address, message
             thread = threading.Thread(target=self._deliver, args=both, name="notify", daemon=True)

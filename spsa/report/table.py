@@ -295,7 +295,10 @@ class TextTable:
         cells = [[printable(c.text(row), CELL_LENGTH) for c in columns] for row in self.rows]
         for most in sorted({column.rank for column in columns}, reverse=True):
             table = self._table(columns, cells, most)
-            if console.measure(table, options=options.update(width=_WIDE)).maximum <= options.max_width:
+            if (
+                console.measure(table, options=options.update(width=_WIDE)).maximum
+                <= options.max_width
+            ):
                 break
         yield table
 

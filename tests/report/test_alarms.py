@@ -15,6 +15,7 @@ from transcripts import headings
 from spsa.core import Builds
 from spsa.core.scoring import Tally, chi_square_tail
 from spsa.db.tables import Event
+from spsa.planning.strength import StrengthCurve
 from spsa.protocol import BatchResult, KeptVoid
 from spsa.report.alarms import look, of_noise, of_validations
 from spsa.report.events import ALARMS, EVENTS, Alarm, AlarmKind, grouped, told
@@ -135,14 +136,19 @@ def test_noise_is_told_from_a_trend(store):
     staged = stage(store, space(), planned=40)
     now = status(staged.store, staged.now())
 
-    def noisy(paths, applied=200):
-        run = replace(staged.run, applied=applied)
-        return bool(list(of_noise(replace(now, run=run, parameters=tuple(paths)))))
+    def noisy(paths, applied=200, **measured):
+        run, found = replace(staged.run, applied=applied), replace(now.measured, **measured)
+        seen = replace(now, run=run, parameters=tuple(paths), measured=found)
+        return bool(list(of_noise(seen)))
 
     walking = walks(now, 1000, 0.0)
     assert np.mean([noisy(paths) for paths in walking]) == pytest.approx(0.95, abs=0.03)
     assert np.mean([noisy(paths) for paths in walks(now, 1000, 0.6)]) < 0.01
     assert not any(noisy(paths, applied=99) for paths in walking), "too early to say"
+    assert not noisy([replace(now.parameters[0], path=())])
+    for gain, opponent, is_told in ((7.0, "start", False), (5.0, "start", True), (7.0, "x", True)):
+        curve = StrengthCurve(ks=(0, 5, 10), elo=(0.0, 0.0, gain), deviation=(0.0, 9.0, 3.0))
+        assert noisy(walking[0], curve=curve, opponent=opponent) == is_told
 
 
 def test_an_event_tells_an_alarm_as_a_sentence():

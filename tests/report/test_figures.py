@@ -56,10 +56,17 @@ def situations(told: RunHistory) -> Iterator[tuple[str, dict[str, dict]]]:
     yield "several matches have one curve with its band", {"elo": figures(several)["elo"]}
     yield "one parameter", parameter_figures(told, path.name)
     ends = min(path.path) - 1.0, max(path.path) + 1.0
+    run = replace(told.run, max_iterations=0)
+    moved = tuple(replace(each, path=each.path[:2]) for each in told.parameters)
+    two = replace(told, run=run, ks=told.ks[:2], gain=(0.0, 9.0), parameters=moved)
+    yield "a run with one result", {**figures(two), **parameter_figures(two, path.name)}
+    rows = replace(told, parameters=told.parameters * 2)
+    yield "many parameters are a higher figure", {"moved": figures(rows)["moved"]}
     near = replace(told, parameters=(replace(path, minimum=ends[0], maximum=ends[1]),))
     yield "a parameter whose bounds are near", parameter_figures(near, path.name)
     yield "a parameter that is not there", parameter_figures(told, "none")
-    unknown, short = replace(told, gain=None), replace(told, ks=told.ks[:1])
+    against = replace(told.measured, opponent="fish (1a2b)")
+    unknown, short = replace(told, gain=None, measured=against), replace(told, ks=told.ks[:1])
     yield (
         "runs compared: known, without an estimate, with one result",
         compared_figures([told, unknown, short]),
@@ -68,7 +75,8 @@ def situations(told: RunHistory) -> Iterator[tuple[str, dict[str, dict]]]:
     counts = dict.fromkeys(("batches", "void_games", "time_losses", "nodes", "think_seconds"), 1)
     games = {"tally": Tally(4, 2, 2, (0, 1, 2, 1, 0)), "seconds": 8.0}
     part = WorkerShare(worker=HOSTILE, machine="machine", **games, **counts)
-    yield "workers", worker_figures((part, replace(part, group=1, seconds=0.0)))
+    more = (replace(part, worker=f"w{i}", seconds=8.0 + i) for i in range(4))
+    yield "workers", worker_figures((part, replace(part, group=1, seconds=0.0), *more))
     yield "no workers", worker_figures(())
 
 

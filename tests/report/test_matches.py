@@ -41,7 +41,9 @@ class Measured(Story):
         new = new_validation(target_games=games, **self._facts(**over))
         self.store.open_iteration(self.staged.master, new)
 
-    def _facts(self, *, opened_on=4, match=None, handicap=None, engines="", label=None, **given):
+    def _facts(
+        self, *, opened_on=4, match=None, handicap=None, engines="", label=None, values=0, **given
+    ):
         if "sprt" in given:
             given["sprt"] = tuple(map(float, given["sprt"]))
         for side in ("theta", "against"):
@@ -55,6 +57,7 @@ class Measured(Story):
             "compared": Compared(**given) if given or label else None,
             "game_settings": replace(TERMS, minus=minus),
             **{f"{side}_parameters": {} for side in sides},
+            **({"plus_parameters": {"margin": values}} if values else {}),
         }
 
     def _status(self) -> Status:

@@ -140,9 +140,10 @@ def wait_for(hook, requests):
 @pytest.mark.parametrize(
     ("statuses", "requests", "said"),
     [
-        ((404,), 1, "it answered with HTTP 404"),
+        ((400,), 1, "it answered with HTTP 400"),
         ((302,), 3, "it answered with HTTP 302"),
-        ((503,), 3, "it answered with HTTP 503"),
+        ((300,), 3, "it answered with HTTP 300"),
+        ((0,), 3, "Read Timeout"),
     ],
 )
 def test_what_is_refused_is_logged_without_its_address(statuses, requests, said, tmp_path, caplog):
@@ -159,13 +160,18 @@ def test_what_is_refused_is_logged_without_its_address(statuses, requests, said,
 
 def test_an_address_that_hangs_delays_neither_the_others_nor_the_end(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(notify, "SEND_SECONDS", 60.0)
+    monkeypatch.setattr(notify, "BACKOFF", (60.0,))
     with listening(Webhook(0)) as dead, listening(Webhook(200)) as hook:
-        both = addresses(config(tmp_path, [dead.url, hook.url]))
-        began = time.monotonic()
-        with Notifier(both, 0.5) as notifier:
-            notifier.tell(TOLD)
-            notifier.tell(TOLD)
-            wait_for(hook, 2)
+        with listening(Webhook(503)) as busy:
+            three = addresses(config(tmp_path, [dead.url, hook.url, busy.url]))
+            began = time.monotonic()
+            with Notifier(three, 0.5) as notifier:
+                notifier.tell(TOLD)
+                notifier.tell(TOLD)
+                wait_for(hook, 2)
+                wait_for(busy, 2)
+                threads = [one for one in threading.enumerate() if one.name == "notify"]
+                assert threads and all(one.daemon for one in threads)
         assert len(hook.got) == 2 and time.monotonic() - began < 20
     assert "2 messages not sent" in caplog.text
 
