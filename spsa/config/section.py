@@ -127,7 +127,7 @@ def _told(
         path, value = _place(one, data)
         if one["type"] == "default_factory_not_called":
             continue
-        if path in told and one["type"] != told[path][0]["type"]:
+        if path in told and told[path][0]["type"] != one["type"] == "literal_error":
             usual, (one, _) = one["msg"].removeprefix("Input should be "), told[path]
             one["msg"] += f", or {usual}"
         told[path] = one, value

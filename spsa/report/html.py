@@ -71,7 +71,6 @@ def page(report: Report) -> str:
     """The HTML of a report, in one file with its style, its figures and the script that draws."""
     scripts = [asset("assets/figures.js"), plotly_script()]
     drawn = figures(report.history)
-    data = dumps(drawn)
     html: str = (
         environment()
         .get_template("report.html.jinja")
@@ -81,7 +80,7 @@ def page(report: Report) -> str:
             style=Markup(asset("assets/look.css")),
             scripts=[Markup(script) for script in scripts],
             hashes=[b64encode(sha256(one.encode()).digest()).decode() for one in scripts],
-            figures=Markup(data.replace("<", r"\u003c")),
+            figures=Markup(dumps(drawn).replace("<", r"\u003c")),
             params=params_file(Space.from_json(report.run.space)).splitlines(),
         )
     )

@@ -77,7 +77,7 @@ def _above(status: Status, said: str) -> list[RenderableType]:
     # an answer is not cut, because a command may be at its end
     return [
         _one_line(status.headline),
-        *(Padding(sentence(line), (0, 0, 0, 2)) for line in status.answer_lines()),
+        *(Padding.indent(sentence(line), 2) for line in status.answer_lines()),
         *(_one_line(f"  {line}") for line in lines),
         _bar(status),
         *(_one_line(line) for line in (_open(status.open), status.building, said) if line),
@@ -111,8 +111,7 @@ def _bar(status: Status) -> RenderableType:
     row = Table.grid(padding=(0, 1), expand=True)
     row.add_column(ratio=1)
     row.add_column(no_wrap=True)
-    share = 100 * min(played, wanted) // max(1, wanted)
-    row.add_row(ProgressBar(max(1, wanted), played), f"{share}%")
+    row.add_row(ProgressBar(max(1, wanted), played), f"{100 * played // max(1, wanted)}%")
     return row
 
 

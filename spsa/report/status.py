@@ -402,7 +402,7 @@ def status(store: Store, run: Run) -> Status:
     matches, verdicts = store.matches(run.id), store.events(run.id, 1, kinds=[VERDICT])
     said_stop = bool(verdicts) and verdicts[0].detail.get("advice") == Advice.STOP
     sums = time_control_sums(run)
-    builds, has_master = run.builds, {one.name for one in overviews if one.has_master}
+    has_master = {one.name for one in overviews if one.has_master}
     return Status(
         run=run,
         games=totals.tally,
@@ -421,7 +421,7 @@ def status(store: Store, run: Run) -> Status:
         measured=measured(run, matches),
         earlier=_earlier_run(store, run, overviews),
         # a master that was killed builds nothing
-        builds=builds if run.name in has_master else Builds(usual=builds.usual),
+        builds=run.builds if run.name in has_master else Builds(),
         time_controls=tuple(time_controls(store, run, sums, matches)),
         sums=sums,
     )

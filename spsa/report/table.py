@@ -147,10 +147,9 @@ def plain(value: Any) -> Any:
 
 
 CELL_LENGTH = 500
+_WIDE = 9_999  # columns: enough for any table
 LOG_WIDTH = 160
 """Columns of text in a file or a pipe, where no terminal sets them."""
-
-_WIDE = 9_999  # columns: enough for any table
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,8 +95,9 @@ class Watched(Story):
     def says(self, word: str) -> Iterator[str]:
         return (line for line in self._look("first").sentences() if word in line)
 
-    def ends(self) -> bool:
-        return (self._look("first").seconds_left or 0.0) > 0.0
+    def pace(self) -> str:
+        """At half a game a second."""
+        return replace(self._look("first"), games_per_second=0.5).pace.removeprefix("left: ")
 
     def earlier(self, name: str) -> str:
         found = status(self.store, self.store.run(name)).earlier

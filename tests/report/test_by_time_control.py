@@ -19,7 +19,7 @@ from spsa.report.events import MINOR, AlarmKind
 from spsa.report.html import page
 from spsa.report.matches import TIME_CONTROLS
 from spsa.report.report import report, settings_of
-from spsa.report.screen import rendered
+from spsa.report.screen import screen
 from spsa.report.status import STATUS, status
 from spsa.report.table import record
 
@@ -62,7 +62,7 @@ def test_a_run_with_several_shows_each_everywhere(store):
     assert first["time_control"] == "nodes=200" and first["tally"]["elo_error"] > 0
     assert first["draw_rate"] == rows[0].tally.draws / 36
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(rendered(found))
+    console.print(screen(found, console))
     made = report(store, run)
     assert (TIME_CONTROLS, rows) in [*made.tables()]
     html = page(made)

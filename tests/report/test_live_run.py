@@ -2,16 +2,18 @@
 
 import logging
 import sys
+from dataclasses import replace
 
 import pytest
 from asking import Store
-from builders import LEASE, stage
+from builders import LEASE, new_validation, new_worker, stage
 from screen import Screen, ScreenFile, console_of
 from served import space
 
 from spsa.core import Builds
 from spsa.output import StderrLines, echo
-from spsa.report.screen import MAX_OPEN, Progress
+from spsa.report.alarms import look
+from spsa.report.screen import MAX_OPEN, MAX_WORKERS, Progress, screen
 
 
 @pytest.fixture
@@ -28,28 +30,28 @@ def at_once(monkeypatch):
     monkeypatch.setattr("spsa.report.screen._LOOK_SECONDS", 0.0)
 
 
-def progress(staged, screen):
-    return Progress(console_of(screen), staged.store, staged.now())
+def progress(staged, terminal):
+    return Progress(console_of(terminal), staged.store, staged.now())
 
 
 def test_a_run_is_shown_on_one_screen(many, transcript):
-    screen = Screen(120, 24)
+    terminal = Screen(120, 24)
     builds = Builds(iterations=(5,), seconds=75.0, usual=120.0)
-    with progress(many, screen) as shown:
+    with progress(many, terminal) as shown:
         many.open()
         shown.saw(many.store.tick(many.master, LEASE, builds))
-        first, *lines = screen.shown
-        summary = (line for line in screen.shown if " 1000 " not in f"{line} ")
+        first, *lines = terminal.shown
+        summary = (line for line in terminal.shown if " 1000 " not in f"{line} ")
         transcript.shows("a run on one screen, without its parameters", "\n".join(summary))
         assert len(lines) == 22, "the terminal has one line more"
-        assert not screen.cursor_is_shown
-    assert screen.shown == [first]
-    assert screen.cursor_is_shown and screen.everything == screen.text
+        assert not terminal.cursor_is_shown
+    assert terminal.shown == [first]
+    assert terminal.cursor_is_shown and terminal.everything == terminal.text
 
 
 def test_the_parameters_move_and_no_line_is_added(many):
-    screen = Screen(100, 60)
-    with progress(many, screen) as shown:
+    terminal = Screen(100, 60)
+    with progress(many, terminal) as shown:
         for _ in range(2):
             many.iterate()
             done = many.store.iterations(many.run.id)[-1]
@@ -57,12 +59,12 @@ def test_the_parameters_move_and_no_line_is_added(many):
             shown.opened(9, Step({}))
             shown.saw(many.store.tick(many.master, LEASE))
         theta = many.now().theta["margin"]
-        row = next(line for line in screen.shown if line.startswith("margin"))
+        row = next(line for line in terminal.shown if line.startswith("margin"))
         assert f"{theta:.6g}" in row
         assert sum(c in "▁▂▃▄▅▆▇█" for c in row) == 6, "the start and five results"
-        assert screen.text.count("iteration 5 done: games 8: ") == 1
-        assert screen.text.count("iteration 4 done") == 0
-    assert screen.everything == screen.text
+        assert terminal.text.count("iteration 5 done: games 8: ") == 1
+        assert terminal.text.count("iteration 4 done") == 0
+    assert terminal.everything == terminal.text
 
 
 class Step:
@@ -74,38 +76,56 @@ class Step:
 
 def test_a_look_waits_after_the_one_before(many, monkeypatch):
     monkeypatch.setattr("spsa.report.screen._LOOK_SECONDS", 1000.0)
-    screen = Screen(100, 60)
-    with progress(many, screen) as shown:
+    terminal = Screen(100, 60)
+    with progress(many, terminal) as shown:
         for _ in range(2):
             shown.saw(many.store.tick(many.master, LEASE))
             many.iterate()
-        assert "3 of 100 iterations" in screen.text
+        assert "3 of 100 iterations" in terminal.text
 
 
 def test_a_small_terminal_gets_what_fits(many):
     for _ in range(MAX_OPEN + 2):
         many.open(k=many.store.tick(many.master, LEASE).opened + 1, in_flight=9)
-    screen = Screen(60, 13)
-    with progress(many, screen) as shown:
+    terminal = Screen(60, 13)
+    with progress(many, terminal) as shown:
         shown.saw(many.store.tick(many.master, LEASE))
-        assert "open: tune 4, 0/8 games; tune 5" in screen.text
-        assert "margin" not in screen.text, "there is no line left"
-    assert len(screen.shown) <= 2 and screen.everything == screen.text
+        assert "open: tune 4, 0/8 games; tune 5" in terminal.text
+        assert "margin" not in terminal.text, "there is no line left"
+    assert len(terminal.shown) <= 2 and terminal.everything == terminal.text
+
+
+def test_parameters_get_the_lines_that_the_rest_leaves(many, transcript):
+    for _ in range(MAX_OPEN + 2):
+        many.open(k=many.store.tick(many.master, LEASE).opened + 1, in_flight=9)
+    many.store.open_iteration(many.master, new_validation(target_games=8))
+    for i in range(MAX_WORKERS + 1):
+        many.store.register_worker(new_worker(f"w{i}"))
+    found, lines = look(many.store, many.now()), list[str]()
+    *tunes, match = found.open
+    found = replace(found, open=(*tunes, replace(match, games_played=6)))
+    for height in (12, 26, 27, 30):
+        console = console_of(terminal := Screen(64, height))
+        console.print(screen(found, console, "said"))
+        shown = terminal.everything.rstrip().split("\n")
+        parameters = [line for line in shown if "parameters, " in line]
+        lines.append(f"{height}: {len(shown)}, {parameters}")
+    transcript.shows("screens of 12 to 30 lines, the last one whole", "\n".join((*lines, *shown)))
 
 
 def test_lines_go_above_the_view(many, monkeypatch):
-    screen = Screen(70, 24)
+    terminal = Screen(70, 24)
     for name in ("stdout", "stderr"):
-        monkeypatch.setattr(sys, name, ScreenFile(screen))
+        monkeypatch.setattr(sys, name, ScreenFile(terminal))
     log = logging.Logger("test")
     log.addHandler(StderrLines())
-    with progress(many, screen) as shown:
+    with progress(many, terminal) as shown:
         shown.saw(many.store.tick(many.master, LEASE))
         log.warning("first")
         echo("second", err=True)
         sys.stdout.write("third, [bold]not[/bold] :smile: finished")
         shown.saw(many.store.tick(many.master, LEASE))
-    everything = screen.everything.split("\n")
+    everything = terminal.everything.split("\n")
     said = ["first", "second", "third, [bold]not[/bold] :smile: finished"]
     assert [line for line in everything if line in said] == said
-    assert sys.stderr.write("x") == 1 and screen.shown[-1].endswith("x")
+    assert sys.stderr.write("x") == 1 and terminal.shown[-1].endswith("x")

@@ -9,7 +9,7 @@ from builders import space_from, stage
 from engines.faulty import wait_until
 
 from spsa.config import load_config
-from spsa.config.settings import NotifySection
+from spsa.config.settings import FleetSection, NotifySection
 from spsa.db.run_queries import ALARM, ALARM_OVER, NEWS, VERDICT
 from spsa.db.tables import Compared
 from spsa.master.verdict import Filters
@@ -59,6 +59,7 @@ def test_a_message_fits_whatever_it_is_about():
     ]
     many = text_of("r" * 999, ["x" * 999] * 50)
     assert len(many) < 2000 and many.splitlines()[-2] == "45 more"
+    assert text_of("r", ["x"] * 6).splitlines()[-2] == "1 more"
 
 
 def config(folder, url):
@@ -100,13 +101,16 @@ def test_a_verdict_to_stop_is_an_event_that_later_ones_lean_on(
 
 def test_machines_are_seldom_compared(sqlite_store, sqlite_url, tmp_path, monkeypatch):
     staged, compared = stage(sqlite_store), list[object]()
-    monkeypatch.setattr(run_watch, "compared_machines", lambda *given: compared.append(given) or ())
-    section = {"notify": NotifySection(after=60.0)}
-    wanted = config(tmp_path, sqlite_url).model_copy(update=section)
-    watch = RunWatch(sqlite_store, wanted, staged.master, threading.Event(), lambda _: None)
-    for now in (1e6, 1e6 + 1, 1e6 + 2, 2e6):
-        watch._machines_at(staged.run, now)
-    assert len(compared) == 2
+    for name in ("compared_machines", "set_aside"):
+        monkeypatch.setattr(run_watch, name, lambda *given: compared.append(given) or ())
+    for after, looks in ((60.0, 4), (10.0, 6), (600.0, 4)):
+        section = {"notify": NotifySection(after=after), "fleet": FleetSection(set_aside=True)}
+        wanted = config(tmp_path, sqlite_url).model_copy(update=section)
+        watch = RunWatch(sqlite_store, wanted, staged.master, threading.Event(), lambda _: None)
+        compared.clear()
+        for now in (1e6, 1e6 + 49, 1e6 + 51, 1e6 + 352):
+            watch._machines_at(staged.run, now)
+        assert len(compared) == looks
 
 
 def test_masters_of_a_paused_run_tell_it_once(sqlite_store, sqlite_url, tmp_path, transcript):
