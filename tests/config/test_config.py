@@ -161,10 +161,7 @@ def test_what_each_space_says_and_what_is_wrong_with_it(params):
         ("a = " + "[" * 5000, "nested too deeply"),
         (f"{TABLE}# \0\n", "params.toml:6: [params.toml] is not TOML"),
         (f"\n{TABLE}# \xff\n".encode("latin-1"), "params.toml:7: [params.toml] is not UTF-8"),
-        (
-            "".join(f"[p{i}]\n" for i in range(5001)),
-            "5001 parameters are too many; tune at most 5000",
-        ),
+        ("".join(f"[p{i}]\n" for i in range(5001)), "5001 parameters are too many; tune at most"),
         ("x" * 5_000_000, "it has more than 4,194,304 bytes"),
     ],
     ids=["deep", "a null", "not UTF-8", "many", "long"],
@@ -172,10 +169,6 @@ def test_what_each_space_says_and_what_is_wrong_with_it(params):
 def test_what_is_no_file_of_a_person_is_refused_in_few_words(params, text, said):
     found = faults(params(text))
     assert said in found[0] and len(found[0]) < 500
-
-
-def test_a_byte_order_mark_is_no_part_of_the_file(params):
-    assert load_space(params(TABLE.encode("utf-8-sig"))) == load_space(params(TABLE))
 
 
 def test_missing_files_and_folders_are_faults(tmp_path, monkeypatch):

@@ -99,21 +99,6 @@ def test_files_of_evaluation_and_search_go_before_others():
     assert [rank_of_file(path) for path in paths] == [1, 0, 1, -1]
 
 
-SEARCH = "Score search(int depth) { return depth < 7 && eval - 77 * depth >= MARGIN; }"
-
-
-def test_a_number_in_a_function_whose_range_leaves_it_out_is_another_one(tmp_path):
-    path = tmp_path / "params.toml"
-    table = '[futile]\nconstant = "search.{}"\nvalue = 77\nmin = 40\nmax = 150\nstep = 8\n'
-    told = []
-    for place in (0, 1):
-        path.write_text(table.format(place), encoding="utf-8")
-        told += check_against_source(load_space(path), {"src/search.c": SEARCH})
-    assert [fault.found for fault in told] == [
-        "search.0 is 7 in the source, and value = 77 with min = 40 and max = 150 here"
-    ]
-
-
 def test_the_starter_config_is_right_as_it_stands(tmp_path):
     path = tmp_path / "config.toml"
     shape = Shape(iterations=250, games=8, batch_games=2, in_flight=2, adapts=True)

@@ -84,17 +84,6 @@ def test_a_look_waits_after_the_one_before(many, monkeypatch):
         assert "3 of 100 iterations" in terminal.text
 
 
-def test_a_small_terminal_gets_what_fits(many):
-    for _ in range(MAX_OPEN + 2):
-        many.open(k=many.store.tick(many.master, LEASE).opened + 1, in_flight=9)
-    terminal = Screen(60, 13)
-    with progress(many, terminal) as shown:
-        shown.saw(many.store.tick(many.master, LEASE))
-        assert "open: tune 4, 0/8 games; tune 5" in terminal.text
-        assert "margin" not in terminal.text, "there is no line left"
-    assert len(terminal.shown) <= 2 and terminal.everything == terminal.text
-
-
 def test_parameters_get_the_lines_that_the_rest_leaves(many, transcript):
     for _ in range(MAX_OPEN + 2):
         many.open(k=many.store.tick(many.master, LEASE).opened + 1, in_flight=9)

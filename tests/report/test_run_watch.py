@@ -47,6 +47,9 @@ def test_an_alarm_counts_once_it_has_lasted_and_is_over_once_it_is_gone_for_as_l
     assert not look(20.0) and not look(25.0, one) and not look(26.0), "it came back"
     assert look(36.0) == [(ALARM_OVER, one)]
     assert not look(37.0, one) and not look(40.0) and not look(47.0, one), "never for long enough"
+    missing = Alarm(AlarmKind.NO_WORKER, "first", "no worker plays")
+    assert not look(100.0, missing) and not look(3_690.0, missing), "a worker may come back"
+    assert look(3_701.0, missing) == [(ALARM, missing)]
 
 
 def test_a_message_fits_whatever_it_is_about():
@@ -171,14 +174,3 @@ def test_the_end_says_that_a_match_follows_until_it_has_measured(sqlite_store):
         assert "not measured: `spsa-master validate` plays" in found
     staged.validate(games=8)
     assert "; measured: " in ended(8)
-
-
-def test_a_lack_of_workers_is_told_after_an_hour():
-    since: dict[AlarmKey, float] = {}
-    missing = Alarm(AlarmKind.NO_WORKER, "first", "no worker plays")
-
-    def look(now):
-        return changes(since, {}, [missing, alarm()], now, after=10.0)
-
-    assert not look(0.0) and look(11.0) == [(ALARM, alarm())]
-    assert (ALARM, missing) not in look(3_500.0) and (ALARM, missing) in look(3_601.0)
