@@ -119,10 +119,11 @@ def _opening(
     k = it.k or 0
     allowed = min(max(it.opened_on, 0, k - it.in_flight), k - 1)
     yield Comparison(it, "opened_on", it.opened_on, f"with {it.in_flight} in flight", allowed)
-    chain = chains[it.opened_purges] if it.opened_purges < len(chains) else ()
-    if not 0 <= it.opened_on < len(chain):
+    purges = min(it.opened_purges, len(chains) - 1)
+    yield Comparison(it, "opened_purges", it.opened_purges, "purges so far, at most", purges)
+    if not 0 <= it.opened_on < len(chains[purges]):
         return
-    base = chain[it.opened_on]
+    base = chains[purges][it.opened_on]
     proposal = tuning.propose(base.state, base.theta, k)
     gains = {"a_k": it.a_k or 0.0, "c_k": it.c_k or 0.0}
     for what, found, right in (

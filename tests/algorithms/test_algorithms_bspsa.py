@@ -58,13 +58,6 @@ def test_bspsas_moves_as_by_9_without_its_sum_and_10():
         assert rule.belief(state).deviation == pytest.approx(np.sqrt(s2))
 
 
-def test_the_perturbation_decays_to_c_end_as_by_17():
-    for k, wanted in ((200, 1.5), (50, 1.5 * 4**0.101), (1, 1.5 * 200**0.101)):
-        asked = filter_of().ask(filter_of().start(), k, generator())
-        assert np.abs(asked.offset) == pytest.approx(wanted)
-        assert asked.c_k == pytest.approx(wanted)
-
-
 def test_late_results_say_the_same_in_any_order():
     """Against one regression over all results, each about the centre it was played at."""
     rule = filter_of(Bspsa)

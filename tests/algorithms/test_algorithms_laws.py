@@ -347,12 +347,6 @@ def test_notes_that_are_none_or_of_other_parameters_are_refused(part):
             rule.load({**rule.dump(rule.start()), part: broken})
 
 
-def test_the_rules_are_listed_in_the_order_they_are_recommended_in():
-    assert algorithms() == (
-        "mixture", "spsa", "fishtest", "kiiski", "constant", "bspsa", "bspsas"
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("name", algorithms())
 def test_every_method_works_with_its_defaults_which_may_be_given(name):
     rule = create(name, {}, problem())

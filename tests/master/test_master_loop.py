@@ -6,13 +6,14 @@ import uuid
 from dataclasses import replace
 
 import pytest
-from builders import new_engine, new_run, new_worker, play, result_of
+from builders import TERMS, new_engine, new_run, new_worker, play, result_of
 from cutting import KillableStore, Killed
 from engines.faulty import wait_until
 from fuzzing import LONG, SEED
 from masters import GAMES, SPACE, FakeSleep, FixedDelivery, RunUnderTest, settings
 from shell import broken
 
+from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.db.run_view import RunView
 from spsa.errors import BuildFailed, Fault, InvalidInput, MasterLeaseLost
 from spsa.history.doctor import check_run
@@ -250,6 +251,9 @@ def test_more_slots_want_more_games_and_longer_builds_too_and_threads_fewer():
     fewer, more = seen(active_slots=16), seen(active_slots=64)
     assert pacing(more, **four).wanted == pacing(fewer).wanted
     assert long_run(**four).batches(more) == long_run().batches(fewer)
+    to_depth = replace(TERMS, time_control=TimeControl(kind=TimeKind.DEPTH, low=9, high=9))
+    unknown = pacing(seen(game_seconds=None), game_settings=to_depth).wanted
+    assert unknown == pacing(seen(game_seconds=10.0)).wanted
     unproved = FixedDelivery(source_sha256="0" * 64)
     assert unproved.seconds == ASSUMED_SECONDS, "before the first build"
     assert FixedDelivery().seconds == 0.0

@@ -1,10 +1,13 @@
-"""The verdict: what it knows of a run, what more games bring."""
+"""The verdict: what it knows of a run, what more games bring, what its matches have measured."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import space_from, stage
+from builders import new_validation, space_from, stage
+from golden import compare_cases
 
 from benches.papers.suite import SIZES, Suite
 from benches.verdict import judged, near
@@ -12,12 +15,14 @@ from spsa.algorithms import create
 from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.algorithms.rule import Outcome, Problem
+from spsa.db.tables import Compared
 from spsa.lifecycle import RunStatus
-from spsa.master.verdict import Advice, Filters, MoreGames, verdict
+from spsa.master.verdict import Advice, Filters, MoreGames, measured_gain, opponent_of, verdict
 
 pytestmark = pytest.mark.slow_on("postgresql")
 
-TABLE = "[{}]\nvalue = {}\nmin = 0\nmax = 400\nstep = 20\n"
+BOTH = "plus", "minus"
+TABLE = "[{}]\nvalue = {}\nmin = 40\nmax = 400\nstep = 20\n"
 SPACE = space_from(TABLE.format("margin", 200) + TABLE.format("depth", 100))
 
 
@@ -78,6 +83,7 @@ def test_what_more_games_bring_is_what_the_filters_learn_from_them():
         ({"applied": 0}, "there is no result yet"),
         ({"algorithm": "spsa"}, "cannot read"),
         ({"theta": {"margin": 200.0, "depth": 400.0}}, "theta is at a bound of 1 parameter"),
+        ({"theta": {"margin": 40.1, "depth": 100.0}}, "theta is at a bound of 1 parameter"),
         ({"state": {"mean": 1}}, "cannot read"),
         ({"settings": {}}, "cannot read"),
     ],
@@ -138,3 +144,20 @@ def test_near_a_limit_it_does_not_change_with_every_result(store, monkeypatch):
     for said_stop, advice in ((True, Advice.STOP), (False, Advice.GO_ON)):
         found = told(monkeypatch, run, 0.99, 1.2 * MAX_MISFIT, said_stop=said_stop)
         assert found.advice is advice
+
+
+def match(k, games=8, sides="plus", **compared):
+    """A validation whose games are all drawn."""
+    values = {f"{side}_parameters": {"margin": 1.0} if side in sides else {} for side in BOTH}
+    counts = {"games_played": games, "draws": games, "ptnml_2": games // 2}
+    row = new_validation(opened_on=k, compared=Compared(**compared), **values).row
+    return replace(row, **counts)
+
+
+def test_what_is_measured_is_against_one_opponent_under_one_time_control():
+    def shown(files):
+        matches = [match(**json.loads(line)) for line in files["match"].splitlines()]
+        curve = measured_gain(matches)
+        yield f"{opponent_of(matches)}: {'no curve' if curve is None else list(curve.ks)}"
+
+    compare_cases(Path(__file__).with_name("measured.txt"), shown)
