@@ -77,7 +77,8 @@ class RemoteStore:
         self._public = {"User-Agent": f"spsa-worker/{__version__}"}
         secret = {"Authorization": f"Bearer {token}", "X-Spsa-Protocol": str(PROTOCOL)}
         self._private = self._public | secret
-        self._pool = urllib3.PoolManager(retries=False)
+        # Two connections: leases are renewed between the parts of a download.
+        self._pool = urllib3.PoolManager(maxsize=2, retries=False)
 
     def close(self) -> None:
         self._pool.clear()

@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import sys
 import time
 import zipfile
 from contextlib import closing, nullcontext
+from unittest.mock import Mock
 
 import pytest
 from asking import RemoteStore
@@ -25,11 +27,12 @@ from served import certify
 from starlette.responses import Response
 from worker_server import MACHINE, refusal, worker_server
 
-from spsa import errors
-from spsa.protocol import PROTOCOL
+from spsa import __version__, errors
+from spsa.protocol import PROTOCOL, HeldBuild
 from spsa.server.worker_files import packed, packed_sha256
 from worker.batches.loop import NOTHING_TO_DO
 from worker.remote import ServerVersion
+from worker.update import Updates
 
 REVOKED = refusal(403, "it was revoked", "revoked")
 
@@ -140,7 +143,8 @@ def test_a_worker_without_work_says_why_in_one_line_each(start, server):
     running.until(lambda: len(server.asked("/worker/touch")) > asked + 1)
     for reason in ("no run needs games", "big-memory", "leaves out", "set aside"):
         assert running.log.count(reason) == 1, running.log
-    assert all(line[len("hh:mm:ss ") :] for line in running.log.splitlines())
+    said = r"^\d\d:\d\d:\d\d there is nothing that this worker may play: no run needs games"
+    assert re.search(said, running.log, re.MULTILINE)
     assert len(server.asked("/worker/version")) == 1
 
 
@@ -244,12 +248,25 @@ def test_a_redirect_is_not_followed(store, server):
     assert [request.path for request in server.requests] == ["/worker/work"]
 
 
-def test_a_file_is_fetched_in_parts_and_a_lease_renewed_between_them(held, store):
+def test_a_file_is_fetched_in_parts_and_a_lease_renewed_between_them(
+    server, held, store, monkeypatch, caplog
+):
+    """What is too large, or arrives damaged, is as if there were no server."""
     worker, claim = held
     renewed: list[set[str]] = []
     store.meanwhile = lambda: renewed.append(store.renew(worker, ["mine"], 60.0))
     assert sha256(store.file(claim.plus.sha256)) == claim.plus.sha256
     assert renewed.count({"mine"}) == 4
+    assert "pool is full" not in caplog.text, "there is a connection for each"
+    with monkeypatch.context() as patch, pytest.raises(AWAY, match="sends more than 10 bytes"):
+        patch.setattr("worker.remote.MAX_BYTES", 10)
+        store.file(claim.plus.sha256)
+    other = Response(json.dumps({"sha256": "0" * 64, "size": 1}))
+    server.replaced["/worker/builds/1/c/plus"] = lambda _: other
+    with pytest.raises(AWAY, match="an engine was damaged on its way"):
+        store.upload_build(HeldBuild(worker_id=1, build_id=1, claim_id="c"), "plus", b"x")
+    (uploaded,) = server.asked("/worker/builds/1/c/plus")
+    assert uploaded.headers["content-type"] == "application/octet-stream"
 
 
 @pytest.mark.parametrize(
@@ -367,7 +384,8 @@ def test_what_it_plays_is_reported_before_it_changes(start_pyz, server, play, tm
     gate = tmp_path / "gate"
     server.offer(old := quick("old"))
     play(BATCHES, gate=gate)
-    running = start_pyz(old, "--idle-timeout", "2", "--then", "echo over >> over")
+    then = "tr '\\0' ' ' < /proc/$PPID/cmdline >> over"
+    running = start_pyz(old, "--idle-timeout", "2", "--then", then)
     running.until(lambda: "claimed, 1 pair" in running.log)
     server.offer(new := quick("new"))
     running.until(lambda: "updating after the batches of now" in running.log)
@@ -388,7 +406,8 @@ def test_what_it_plays_is_reported_before_it_changes(start_pyz, server, play, tm
     assert at_download == [{"done", "ready"}], "and none is leased"
     assert len(server.reports()) == BATCHES
     assert file.read_bytes() == new
-    assert (tmp_path / "over").read_text() == "over\n", "once, and not when it became another"
+    over = (tmp_path / "over").read_text()
+    assert over == " ".join([*running.args, ""]), "once, and the other is started as this one was"
 
 
 def test_a_server_that_becomes_strict_interrupts_the_games_and_updates(
@@ -459,6 +478,44 @@ def test_a_new_version_that_fails_is_not_used_and_not_tried_again(
         running.until(lambda: file.read_bytes() == new)
         play(1)
         running.until(lambda: len(server.reports()) == 3)
+
+
+def test_a_file_that_has_failed_cannot_replace_a_worker_that_the_server_refuses(file, monkeypatch):
+    file.write_bytes(b"old")
+    monkeypatch.setattr("worker.update._running_zipapp", lambda: file)
+    offered = [ServerVersion(version="1", protocol=PROTOCOL + n, sha256="f" * 64) for n in (0, 1)]
+    store = Mock(
+        server_version=Mock(side_effect=offered), worker_file=Mock(side_effect=[AWAY("x"), b""])
+    )
+    updates = Updates(store)
+    updates.check()
+    with pytest.raises(AWAY):
+        updates.install()
+    assert updates.is_wanted, "a later attempt may succeed"
+    updates.install()
+    assert not updates.is_wanted
+    with pytest.raises(errors.TuningError, match="the update to version 1"):
+        updates.check()
+
+
+def test_a_direct_worker_waits_for_its_tables_and_keeps_its_secret(sqlite_url, tmp_path, sql):
+    words, variables = (
+        ("--spsa", "-c", 1),
+        {"DATABASE_URL": sqlite_url, "XDG_CACHE_HOME": str(tmp_path)},
+    )
+    database = tmp_path / "spsa.db"
+    database.rename(tmp_path / "later")
+    running = [Running(worker(*words, "--idle-timeout", 0.1), **variables) for _ in range(2)]
+    for one in running:
+        one.until(lambda one=one: "next attempt in" in one.log)
+    assert compete(*words, "--once", **variables).returncode == errors.TablesMissing.exit_code
+    running[0].send_signal(signal.SIGINT)
+    assert running[0].ended() == 130
+    (tmp_path / "later").rename(database)
+    assert running[1].ended() == NOTHING_TO_DO
+    assert running[1].log.count("next attempt in") < 30
+    (secret,) = tmp_path.rglob("machine-secret")
+    assert sql("SELECT secret_sha256 FROM spsa_machine") == [(sha256(secret.read_bytes()),)]
 
 
 def test_an_installed_worker_says_which_version_to_install(server):
@@ -560,7 +617,7 @@ def test_one_that_could_not_play_does_not_say_its_version(pyz, tmp_path, lacking
     """A worker tries its new version so before it replaces itself."""
     broken = tmp_path / "worker.pyz"
     broken.write_bytes(repacked("broken", lacking))
-    assert run(pyz, "--version").returncode == 0
+    assert run(pyz, "--version").stdout == f"compete, version {__version__}\n"
     assert run(broken, "--version").returncode != 0
 
 

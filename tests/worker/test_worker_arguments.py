@@ -5,9 +5,11 @@ import os
 import re
 import shlex
 import stat
+import sys
 from functools import reduce
 from math import inf
 from pathlib import Path
+from unittest.mock import Mock
 
 import click
 import pytest
@@ -24,7 +26,7 @@ from spsa.core.game_settings import (
     TimeControl,
     TimeKind,
 )
-from spsa.errors import InvalidInput
+from spsa.errors import InvalidInput, report_defect
 from worker import cli
 from worker.batches.service import server_of
 from worker.direct import machine_secret, private_url
@@ -115,6 +117,17 @@ def test_a_command_line_is_refused_in_a_sentence_or_says_where_to_play(capsys):
             yield reduce(lambda said, mask: re.sub(*mask, said), MASKED, line)
 
     compare_cases(Path(__file__).with_name("arguments.txt"), shown)
+
+
+def test_a_defect_is_a_sentence_unless_its_traceback_is_asked_for(monkeypatch):
+    for name, done in (("exit_code", 3), ("write_any_text", None)):
+        monkeypatch.setattr(cli, name, Mock(return_value=done))
+    for debug, hook in (("", report_defect), ("1", None)):
+        monkeypatch.setenv("SPSA_DEBUG", debug)
+        monkeypatch.setattr(sys, "excepthook", None)
+        with pytest.raises(SystemExit, match="3"):
+            cli.main()
+        assert sys.excepthook is hook
 
 
 def test_a_cache_that_cannot_be_is_refused_before_a_claim(places, sqlite_url):
