@@ -330,6 +330,17 @@ def test_what_teaches_more_weighs_more_and_given_weights_are_obeyed():
     assert not known().weighed(0 * counts, (None, None)).any()
 
 
+def test_sums_of_a_result_and_what_its_pairs_count():
+    none, counts = TimeControlSums.nothing(2, 3), np.array([[0, 0, 1, 0, 2], [3, 1, 0, 0, 0.0]])
+    sums = none.after(counts, np.array([2.0, -1.0, 0.0]))
+    assert sums.squares.tolist() == [[8], [13]]
+    assert sums.pull.tolist() == [[8, -4, 0], [-14, 7, 0]]
+    assert sums.after(counts, np.ones(3)).pull_squares.tolist() == [[80, 32, 16], [245, 98, 49]]
+    assert sums.deviations.tolist() == [[1, -1, 0], [-1, 1, 0]]
+    assert sums.weights_of_pairs((1.0, 3.0)) == pytest.approx((7 / 15, 21 / 15))
+    assert none.weights_of_pairs((1.0, 3.0)) == (1, 3)
+
+
 def played(weights, tallies, k=1, before=None):
     rules = tuning(TWO, "mixture", {}, iterations=9, pairs=8, seed=5, weights=weights)
     theta, state = (before.theta, before.state) if before else rules.start()
@@ -345,11 +356,8 @@ EVEN = sum([Tally.of_pair(1, 1)] * 4, Tally())
 def test_a_single_time_control_has_no_part_in_the_state():
     _, update = played((), (WON, EVEN))
     assert "time_controls" not in update.state
-    rules, same = played((None, None), (WON, EVEN))  # nothing is known yet: equal weights
+    _, same = played((None, None), (WON, EVEN))  # nothing is known yet: equal weights
     assert same.theta == pytest.approx(update.theta, rel=1e-12)
-    sums = rules.sums(same.state)
-    assert sums.pairs.tolist() == [[4.0], [4.0]] and sums.squares.tolist() == [[4.0], [0.0]]
-    assert (np.abs(sums.pull[0]) > 0).all() and not sums.pull[1].any()
 
 
 def test_what_was_learned_of_the_time_controls_decides_the_next_weights():

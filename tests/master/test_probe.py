@@ -1,10 +1,12 @@
 """A value with which no engine can be built is a finding of its own, not one of its pair."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from builders import TERMS, new_engine, parameter
 from console import FIXTURES
+from golden import compare_cases
 from masters import FixedDelivery
 
 from spsa.builds.smoke import limit_of_depth, limit_of_nodes
@@ -55,37 +57,26 @@ def test_a_group_goes_down_where_a_step_up_leads_out_of_its_bounds(tmp_path):
     assert dead.tried["plus"].value == 40
 
 
-def test_a_step_that_changes_nearly_every_move_is_an_index_or_a_size():
-    def tried(*moves):
-        return Tried(value=1, searches=tuple(Search(move=one, score=1, nodes=1) for one in moves))
+def test_what_is_found_of_a_parameter():
+    def shown(files):
+        tried = {}
+        for point, text in files.items():
+            value, *found = text.split()
+            scores = [one.partition(":")[::2] for one in found if ":" in one]
+            searches = tuple(Search(move, int(n) if n else None, 1) for move, n in scores)
+            failure = "" if searches else " ".join(found)
+            tried[point] = Tried(value=int(value), searches=searches, failure=failure)
+        probed = Probed(parameter=parameter("margin"), start=tried.pop("start"), tried=tried)
+        yield f"moves {probed.moves_changed:.3g}, scores {probed.score_change:.4g}"
+        yield from probed.findings
+        yield from ["it fails"] * probed.fails
 
-    start = tried(*("e2e4" for _ in range(20)))
-    others = {
-        "an index or a size": tried(*("d2d4" for _ in range(20))),
-        "": tried("e2e4", "e2e4", *("d2d4" for _ in range(18))),
-    }
-    for said, side in others.items():
-        probed = Probed(parameter=parameter("margin"), start=start, tried={"plus": side})
-        assert said in "".join(probed.findings) and bool(said) == bool(probed.findings)
-
-
-def test_what_both_steps_change_is_measured_and_a_bound_like_its_step_is_told():
-    def tried(value, *found):
-        searches = tuple(Search(move=move, score=score, nodes=1) for move, score in found)
-        return Tried(value=value, searches=searches)
-
-    start = tried(50, ("e2e4", 0), ("d2d4", 10))
-    plus, minus = tried(58, ("e2e4", 40), ("c2c4", 110)), tried(42, ("e2e4", 0), ("d2d4", None))
-    least, most = replace(minus, value=0), replace(plus, value=58)
-    sides = {"plus": plus, "minus": minus, "min": least, "max": most}
-    probed = Probed(parameter=parameter("margin"), start=start, tried=sides)
-    assert (probed.moves_changed, probed.score_change) == (1 / 4, (40 + 100 + 0) / 3)
-    assert probed.findings == ("clamped: min = 0 finds what 42 finds",)
-    assert not probed.is_dead and not probed.fails
-    same = replace(probed, tried={"plus": replace(start, value=58)})
-    assert same.is_dead and (same.moves_changed, same.score_change) == (0.0, 0.0)
-    assert not replace(same, tried={"plus": replace(start, bench=7)}).is_dead
-    assert not replace(same, tried={}).is_dead and replace(same, tried={}).findings == ()
+    compare_cases(Path(__file__).with_name("findings.txt"), shown)
+    start, facts = Tried(value=50), {"parameter": parameter("margin")}
+    benches = [
+        Probed(start=start, tried={"plus": replace(start, bench=n)}, **facts) for n in (None, 7)
+    ]
+    assert [one.is_dead for one in benches] == [True, False]
 
 
 @pytest.mark.parametrize(
