@@ -167,31 +167,6 @@ def run(store):
     return started
 
 
-def test_a_direct_worker_is_stopped_by_the_same_limits(run, sql):
-    """In its own process, before any statement: nothing of its rows changes."""
-    store, claim = run.store, run.claim("a")
-    assert claim is not None
-    tables = ("spsa_batch", "spsa_iteration", "spsa_worker", "spsa_machine", "spsa_failure")
-
-    def rows():
-        return [sql(f"SELECT * FROM {table} ORDER BY 1") for table in tables]  # noqa: S608
-
-    before = rows()
-    attempts = [
-        lambda: store.register_worker(new_worker("machine-2", cores=0)),
-        lambda: store.touch_worker(run.worker, protocol.Measured(nps=nan)),
-        lambda: run.claim("b", 3_601.0),
-        lambda: store.renew(run.worker, ["a"], 9.0),
-        lambda: store.fail(claim, protocol.Failure(reason="why", void_games=10**6)),
-        lambda: store.report(claim, replace(RESULT, slot=-1)),
-    ]
-    for attempt in attempts:
-        with pytest.raises(OutOfRange):
-            attempt()
-    assert rows() == before
-    assert store.report(claim, result_of(claim)) == "accepted"
-
-
 def test_the_rows_refuse_what_a_result_of_the_right_form_cannot_be(run, sql):
     """More or fewer games than the batch has; SQL that counts wrongly is refused by the CHECKs."""
     claim = run.claim("a")
