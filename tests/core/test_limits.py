@@ -129,13 +129,10 @@ def test_a_result_that_no_games_have_is_refused_with_what_was_found():
     compare_cases(Path(__file__).with_name("limits.txt"), shown)
 
 
+MOST = protocol.MAX_NODES_OF_BATCH
 LIMITS: list[tuple[json_values.Limit, tuple[Any, ...], tuple[Any, ...]]] = [
     (json_values.Range(0, 100), (0, 100), (-1, 101)),
-    (
-        json_values.Range(0, protocol.MAX_NODES_OF_BATCH),
-        (0, protocol.MAX_NODES_OF_BATCH),
-        (-1, protocol.MAX_NODES_OF_BATCH + 1),
-    ),
+    (json_values.Range(0, MOST), (0, MOST), (-1, MOST + 1)),
     (
         json_values.Range(0, 1000, measured=True),
         (0.0, json_values.LEAST_MEASURED, 1000.0),

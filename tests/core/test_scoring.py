@@ -1,4 +1,4 @@
-from math import inf, isfinite, isnan, sqrt
+from math import inf, isfinite, isnan
 from pathlib import Path
 
 import pytest
@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spsa.core.scoring import (
-    ELO_PER_SCORE,
     Tally,
     elo,
     los,
@@ -90,14 +89,6 @@ def test_seen_from_the_other_side_only_the_sign_turns(t):
     assert elo(-t).error == pytest.approx(elo(t).error, rel=1e-9)
     assert nelo(-t).value == pytest.approx(-nelo(t).value, rel=1e-9)
     assert los(-t) == pytest.approx(1 - los(t), abs=1e-12)
-
-
-def test_the_variance_of_unpaired_games_is_that_of_two():
-    # Draw rate 0.5 between equals: (1/4, 1/2, 1/4) twice; tau^2 = 2 (1 - d) = 1.
-    independent = tally(*(1000 * n for n in (1, 4, 6, 4, 1)))
-    assert pair_variance(independent) == pytest.approx(1.0, rel=1e-3)
-    assert null_variance(independent) == pytest.approx(1.0, rel=1e-3)
-    assert standard_error(independent) == pytest.approx(ELO_PER_SCORE / 2 / sqrt(16000), rel=1e-3)
 
 
 @unhurried

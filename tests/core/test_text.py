@@ -5,12 +5,15 @@ import html
 import io
 import json
 import logging
+import math
+import sys
 import unicodedata
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from unittest.mock import Mock
 
+import click
 import pytest
 from fuzzing import NASTY, Chance, fuzz, made
 from golden import compare_cases
@@ -24,7 +27,7 @@ from spsa.core.parameter import Constraint, Location
 from spsa.core.scoring import chi_square_tail
 from spsa.core.uci_options import Declarations
 from spsa.errors import BuildFailed, EngineFault, Fault, InvalidInput, TuningError, report_defect
-from spsa.output import PrintableLines, echo, echo_json, exit_code
+from spsa.output import PrintableLines, echo, echo_json, exit_code, write_any_text
 from spsa.text import (
     ELLIPSIS,
     FAILURE_LENGTH,
@@ -101,6 +104,18 @@ def test_json_is_printable_and_whole(capsys):
     said = capsys.readouterr().out
     assert said.isascii() and said.rstrip("\n").isprintable()
     assert json.loads(said) == value
+    echo_json([1], indent=2)
+    assert capsys.readouterr().out == "[\n  1\n]\n"
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        echo_json(math.nan)
+
+
+def test_what_an_encoding_lacks_is_replaced(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw := io.BytesIO(), encoding="ascii"))
+    write_any_text()
+    echo("± 柳")
+    sys.stdout.flush()
+    assert raw.getvalue() == b"? ?\n"
 
 
 def test_errors_are_a_line_each_and_a_compilers_words_are_more(capsys):
@@ -111,7 +126,15 @@ def test_errors_are_a_line_each_and_a_compilers_words_are_more(capsys):
         BuildFailed("cargo ended\n\x1b[31merror\x1b[0m: no"),
     ):
         assert exit_code("spsa-master", Mock(side_effect=error)) == error.exit_code
-    lines = capsys.readouterr().err.splitlines()
+    for failed, code in (
+        (click.UsageError("\t" + "x" * 1_500), 2),
+        (OSError(errno.EROFS, "why", "x"), 1),
+        (click.Abort(), 130),
+    ):
+        assert exit_code("spsa-master", Mock(side_effect=failed)) == code
+    *lines, usage, file = capsys.readouterr().err.splitlines()
+    assert file.startswith("spsa-master: x: why; change its permissions")
+    assert (usage[:9], usage[499:502], len(usage)) == ("Error:  x", f"x{ELLIPSIS}x", 1_001)
     assert lines[0] == f"spsa-master: paused: {SHOWN}"
     assert lines[1].startswith("xxx") and f"{ELLIPSIS}:8: [box" in lines[2]
     assert all(len(line) < 1_600 for line in lines[1:3])
@@ -151,17 +174,16 @@ def test_what_an_engine_said_is_bounded_where_it_becomes_a_fault():
     assert is_one_line(fault.reason) and len(fault.reason) == 200
 
 
+ERRORS = {f"{name} x": (number, "why", "x") for number, name in errno.errorcode.items()}
+ERRORS["nowhere"] = (errno.ENOSPC, "why")
+
+
 def divided(text):
     """These shares of the games of three batches, by one seed."""
     shares = [float(share) for share in text.split()]
     parts = game_settings.whole_parts(shares), game_settings.divided_by_shares(10, shares)
     batches = list(game_settings.assigned([4, 4, 2], shares, 7))
     return repr((*parts, game_settings.games_by_share(10, shares, 7), batches))
-
-
-def failed(text):
-    name, *where = text.split()
-    return repr(errors.file_failure(OSError(getattr(errno, name), "why", *where)))
 
 
 def option(text):
@@ -189,7 +211,7 @@ def test_what_is_read_or_shown_of_short_texts():
         "scaled": lambda text: f"{TimeControl.parse(text).scaled(2.5)}, {TimeControl.parse(text)}",
         "shares": divided,
         "tail": lambda text: f"{chi_square_tail(*map(int, text.split())):.9g}",
-        "failure": failed,
+        "failure": lambda text: repr(errors.file_failure(OSError(*ERRORS[text]))),
         "option": option,
         "suggestion": lambda text: suggestion(text, ("king", "Knight", "queen", "queens")),
         "count": lambda text: plural(int(text), "batch", "es"),
