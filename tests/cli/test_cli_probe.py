@@ -55,12 +55,3 @@ def test_probe(situation, folder, transcript):
     transcript(situation)
     assert not (folder / "engines").exists(), "nothing of it is published"
     assert sorted(path.name for path in (folder / ".tuning").iterdir()) == []
-
-
-def test_a_program_may_read_it(ask):
-    said = ask("probe", "--nodes", "100", "--only", "strong", "--only", "dead", "--json").json
-    strong, dead = said["parameters"]
-    assert said["positions"] == 24 and said["reproducible"]
-    assert (strong["dead"], dead["dead"]) == (False, True)
-    assert (strong["score_change"], strong["moves_changed"]) == (40, 0.5)
-    assert strong["findings"] == [] and dead["proposed_step"] is None

@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import count
 from unittest.mock import Mock
 from urllib.parse import quote
 
@@ -20,6 +21,7 @@ from spsa.protocol import Failure
 from spsa.report.report import history
 from spsa.report.status import STATUS, status
 from spsa.report.table import Column, View, record
+from spsa.server.reading import ShortCache
 from spsa.server.views import Sorted
 
 PAGES = (
@@ -150,6 +152,22 @@ def test_a_page_that_did_not_change_is_not_sent_again(store):
     store.extend("first", "owner", 2)
     staged.open()
     assert browser.get("/iterations", headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_what_is_read_is_kept_for_some_seconds_or_ten_times_as_long_as_it_took(monkeypatch):
+    clock, values, cache = [0.0], count(), ShortCache[int](5.0)
+    monkeypatch.setattr("spsa.server.reading.monotonic", lambda: clock[0])
+
+    def got(at, seconds):
+        def read():
+            clock[0] += seconds
+            return next(values)
+
+        clock[0] = at
+        return cache.get("key", read)
+
+    asked = ((100, 0), (105, 0), (105.5, 2), (127.5, 0), (128, 0))
+    assert [got(*one) for one in asked] == [0, 0, 1, 1, 2]
 
 
 @pytest.mark.parametrize(
