@@ -15,7 +15,7 @@ from spsa.lifecycle import MachineRole
 from spsa.live_display import working
 from spsa.output import echo, echo_json
 from spsa.protocol import is_loopback
-from spsa.report.table import TextTable, View, records, sentence, terminal, values
+from spsa.report.table import TextTable, View, records, terminal, values
 from spsa.report.workers import MACHINES, WORKERS, compared_machines, fleet
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH, plural
 
@@ -49,8 +49,8 @@ def list_(store: Store, run: str | None, as_json: bool) -> None:
         return
     terminal().print(TextTable(WORKERS, found))
     if len(compared) > 1:
-        said = (sentence(str(alarm)) for one in compared for alarm in one.alarms)
-        terminal().print(TextTable(MACHINES, compared), *said, sep="\n")
+        terminal().print(TextTable(MACHINES, compared))
+        echo(*(str(alarm) for one in compared for alarm in one.alarms))
     for line in _without_workers(machines, {one.worker.host for one in found}):
         echo(line)
 

@@ -432,10 +432,11 @@ def test_the_files_that_were_sent_last_are_kept(monkeypatch):
     monkeypatch.setattr("spsa.server.worker_files.KEPT_BYTES", 25)
     read = Mock(side_effect=lambda name: bytes(30 if name == "large" else 10))
     files = SentFiles(read)
-    for name in ("one", "two", "one", "three", "two", "three", "large", "large"):
+    for name in ("one", "two", "one", "three", "two", "three", "large", "large", "three"):
         assert files.find(name, "").exists()
         time.sleep(0.02)  # the clock of a file system is a coarse one
-    assert [call.args[0] for call in read.mock_calls] == ["one", "two", "three", "two", "large"]
+    asked = [call.args[0] for call in read.mock_calls]
+    assert asked == ["one", "two", "three", "two", "large", "three"]
     with ZipFile(BytesIO(packed())) as pyz:
         assert {one.external_attr >> 16 for one in pyz.infolist()} == {0o644}, "once it is unpacked"
 
