@@ -166,6 +166,7 @@ def test_engines_of_old_results_are_given_up(store, monkeypatch):
     kept = {new_engine(f"{side}").sha256 for pair in named[3:] for side in pair}
     old = {new_engine(f"{side}").sha256 for pair in named[:3] for side in pair}
     assert set(tested.delivery.discarded) == old - kept
+    assert [run.applied for run in tested.projected] == [*range(6)]
 
 
 def test_people_see_what_is_being_built_and_how_long_it_takes(store):
@@ -256,6 +257,8 @@ def test_more_slots_want_more_games_and_longer_builds_too_and_threads_fewer():
     assert unknown == pacing(seen(game_seconds=10.0)).wanted
     unproved = FixedDelivery(source_sha256="0" * 64)
     assert unproved.seconds == ASSUMED_SECONDS, "before the first build"
+    unproved.usual, unproved._last = 70.0, [8.0, 9.0] * 4
+    assert unproved.seconds == 9.0, "eight that were measured are enough"
     assert FixedDelivery().seconds == 0.0
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders import TERMS, new_engine, parameter
+from builders import NODES, TERMS, new_engine, parameter
 from console import FIXTURES
 from golden import compare_cases
 from masters import FixedDelivery
@@ -55,6 +55,9 @@ def test_a_group_goes_down_where_a_step_up_leads_out_of_its_bounds(tmp_path):
     prober = Prober(Space((near,)), Picky(tmp_path), TERMS, [FEN], 100)
     (dead,) = prober.group_if_dead([near], prober.start()[0])
     assert dead.tried["plus"].value == 40
+    prober.nodes, prober.settings = None, replace(TERMS, time_control=NODES)
+    prober.start()
+    assert [limit.go for limit in prober.limits] == [b"go nodes 2000\n"]
 
 
 def test_what_is_found_of_a_parameter():

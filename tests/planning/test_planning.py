@@ -156,7 +156,8 @@ def of_design(elos=(), run=None, seconds=2.0, replicas=4, **made):
 
 def of_matches(**played):
     curve = strength_curve(**played)
-    yield from (" ".join(f"{x:.6g}" for x in column) for column in astuple(curve))
+    columns = astuple(curve) if curve else ()
+    yield from (" ".join(f"{x:.6g}" for x in column) for column in columns)
 
 
 @pytest.mark.parametrize("file", ["fleets", "designs", "plans", "curves"])
@@ -213,11 +214,6 @@ def test_slots_that_would_idle_are_said():
     assert "iterations_in_flight" in names
     assert found.busy_in_flight is not None and found.busy_in_flight > 1
     assert plan(inputs(seconds=None)).pace is None
-
-
-def test_no_match_is_no_curve_and_the_start_says_nothing():
-    assert strength_curve([], [], []) is None
-    assert strength_curve([0], [12.0], [5.0]) is None
 
 
 def test_the_curve_is_the_conditional_mean_of_a_random_walk(monkeypatch):
