@@ -9,6 +9,7 @@ Master and workers use this module, so it needs nothing but the standard library
 import platform
 import re
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Literal, get_args
@@ -58,10 +59,9 @@ def provided() -> tuple[str, ...]:
 
 def processor_features() -> frozenset[str]:
     """The features of this machine's processor by the kernel's names; empty where it tells none."""
-    try:
-        lines = _PROCESSOR.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return frozenset()
+    lines: list[str] = []
+    with suppress(OSError):
+        lines = _PROCESSOR.read_text(encoding="latin-1").splitlines()
     words = next((line for line in lines if line.startswith(("flags", "Features"))), "")
     return frozenset(words.partition(":")[2].split())
 
