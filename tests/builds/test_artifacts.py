@@ -68,6 +68,8 @@ def test_what_cannot_be_read_is_named(store, cache, binary, monkeypatch):
         for use in (store.put, lambda path: fetch(path, SHA, cache)):
             with pytest.raises(TuningError, match=said):
                 use(binary.parent / name)
+    with pytest.raises(TuningError, match="engine cannot be written: File exists"):
+        ArtifactStore(binary).put(CONTENT)
 
 
 def test_a_file_is_published_executable_and_never_written_into(binary, store):

@@ -55,7 +55,7 @@ def test_a_bench_is_recorded(tmp_path, monkeypatch):
 
 def test_nothing_is_left_behind(tmp_path):
     os.mkfifo(tmp_path / "alive")
-    body = f'(exec sleep 60) > "{tmp_path}/alive" & echo litter > litter\n{LISTEN}'
+    body = f'(exec sleep 6000) > "{tmp_path}/alive" & echo litter > litter\n{LISTEN}'
     reader = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
     assert examine(script(tmp_path, body), None) is None
     os.set_blocking(reader, True)

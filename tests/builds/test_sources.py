@@ -211,9 +211,9 @@ def test_a_long_table_is_rewritten_in_one_pass():
     text = f"static TABLE: [i32; {count}] = [{', '.join(map(str, range(count)))}];\n"
     table = Location("TABLE")
     numbers: dict[Location, Number] = {table.at(i): i + 1 for i in range(count)}
-    began = time.monotonic()
+    began = time.process_time()
     assert rewriting.rewrite(text, numbers).endswith(f"{count - 1}, {count}];\n")
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
 
 
 def test_every_value_arrives_in_its_file(tmp_path):

@@ -105,9 +105,8 @@ def _definitions(tree: Tree) -> Iterator[tuple[str, str]]:
         if (is_value and node.start_byte >= end) or name == "function":
             if name == "function":
                 end = max(end, node.end_byte)
-            words = _words(parts["name"]) or [""]
-            at = 0 if "[" in text_of(parts["name"]) else -1
-            yield words[at], text_of(parts["value"] if is_value else node)
+            own = text_of(parts["name"]).partition("[")[0].rpartition("::")[2]
+            yield own, text_of(parts["value"] if is_value else node)
         elif name == "macro" and node.start_byte >= end:
             yield "", text_of(node)
 

@@ -94,9 +94,7 @@ class Values:
         offset = self.tree.offset + part[0] - len(before)
         tree = Tree(self.tree.language, before + plain + behind, offset)
         value = tree.only_value()
-        if value is None:
-            return [_opaque(text, place)]
-        return Values(tree, self.types).value(value, place)
+        return [] if value is None else Values(tree, self.types).value(value, place)
 
     def numbers_in(self, node: Node, at: Location) -> Items:
         """The numbers that an expression is computed from, in the order they are written."""
