@@ -6,6 +6,7 @@ No engine signals anything but a process that the test has started for it.
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -30,6 +31,8 @@ from spsa.uci.spawning import EngineLimits, spawn, working_folders
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
 
+PROGRAMS = Path(__file__).with_name("programs.txt").read_text()
+SPY, WORKER, STARTER, DYING = re.split(r"^== .*\n", PROGRAMS, flags=re.MULTILINE)[1:]
 NOBODY = 65534
 TOOLS = ("bwrap", "unshare")
 SEARCH = b"position startpos", Limit(b"go movetime 1\n", 20.0)
@@ -163,54 +166,6 @@ def test_an_engine_that_does_not_start_is_told(limits, stop_signal, folder, tmp_
     faulty.started(faulty.spec(written), stop_signal, limits).close()
 
 
-SPY = """
-import json, os, socket, subprocess, sys, time
-sleep = [sys.executable, "-S", "-c", "import time; time.sleep(60)", {mark!r}]
-subprocess.Popen(sleep, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
-
-def tried(what, *values):
-    try:
-        what(*values)
-    except OSError as error:
-        return type(error).__name__
-
-def parent(pid):
-    try:
-        return int(open(f"/proc/{{pid}}/stat").read().rpartition(")")[2].split()[1])
-    except OSError:  # it has ended since it was listed
-        return 0
-
-seen = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-reapers = [pid for pid in seen if pid != os.getpid() and parent(pid) == os.getppid()]
-files = [f"/proc/{{pid}}/{{name}}" for pid in (os.getppid(), *reapers)
-         for name in ("environ", "mem", "maps")]
-reads = [tried(lambda: open(file, "rb").read(1)) for file in files]
-connects = tried(socket.create_connection, ("127.0.0.1", {port}), 2)
-print(json.dumps([connects, tried(os.kill, {victim}, 15), reads, seen]), flush=True)
-time.sleep(60)
-"""
-
-WORKER = """
-import sys, time
-from spsa.uci.process import EngineProcess, StopSignal
-from spsa.uci.spawning import EngineLimits
-from spsa.uci.linux import hide_memory, isolation, orphan_reaper
-with orphan_reaper() as worker_id:
-    hide_memory()
-    limits = EngineLimits(isolation=isolation(), worker_id=worker_id)
-    print(limits, flush=True)
-    engine = EngineProcess([{path!r}], StopSignal(), limits)
-    output = bytearray()
-    while not output.endswith(b"\\n"):
-        engine.read(output, time.monotonic() + 60)
-    print(output.decode(), end="", flush=True)
-    sys.stdin.readline()
-    engine.close(b"", 0)
-    print("closed", flush=True)
-    time.sleep(60)
-"""
-
-
 @pytest.fixture(params=["oneself", pytest.param("nobody", marks=another_user)])
 def user(request):
     """The options of Popen for this user."""
@@ -285,39 +240,9 @@ def test_an_engine_leaves_nothing_and_in_the_sandbox_reaches_sees_and_signals_no
             assert victim.poll() is None
 
 
-STARTER = """
-import sys
-from spsa.uci.spawning import EngineLimits, spawn
-from spsa.uci.linux import isolation, orphan_reaper
-with orphan_reaper() as worker_id:
-    limits = EngineLimits(isolation=isolation())
-    print(limits, flush=True)
-    for number in range(10**9):
-        sleep = spawn(["/bin/sleep", sys.argv[1]], limits, f"{worker_id}.{number}")
-        if number % 4 == 3:
-            sleep.kill()
-"""
-
-
-DYING = f"""
-import os, signal, sys, time
-from spsa.uci.linux import orphan_reaper
-with orphan_reaper() as worker_id:
-    pipe, = [n for n in range(3, 20) if os.path.exists(f"/proc/self/fd/{{n}}")]
-    if os.fork() == 0:  # it is about to start an engine
-        os.close(pipe)
-        time.sleep(0.5)
-        os.execve("/bin/sleep", ["sleep", sys.argv[1]], {{"{ENGINE_ID}": worker_id + ".0"}})
-    os.close(pipe)
-    time.sleep(1.0)
-    print("started", flush=True)
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
 def test_the_reaper_looks_when_its_worker_has_ended_and_not_when_its_files_are_closed():
     mark = f"7{random.randrange(10**6):06}.5"
-    process = Running([sys.executable, "-c", DYING, mark])
+    process = Running([sys.executable, "-c", DYING.format(ENGINE_ID=ENGINE_ID), mark])
     process.until(lambda: "started" in process.out)
     faulty.wait_until(lambda: not faulty.running_with(mark))
 
