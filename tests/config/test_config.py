@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from golden import compare_cases
 
-from spsa.config import load_config, missing_files, unwritten_games
+from spsa.config import load_config, missing_files, readable_params, unwritten_games
 from spsa.config.projection import project_theta
 from spsa.config.source import (
     check_against_engine,
@@ -86,8 +86,8 @@ def told(tmp_path, files, usual):
     if "options" in files:
         declarations = Declarations()
         declarations.read_line(files["options"])
-        space = load_space(config.run.params)
-        yield from map(str, check_against_engine(space, declarations, config))
+        space, wrong = readable_params(config)
+        yield from map(str, wrong or check_against_engine(space, declarations, config))
         yield from (f"{name} stands at {at}" for name, at in option_places(config).items())
         return
     settings = config.game_settings

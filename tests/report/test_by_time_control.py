@@ -74,7 +74,9 @@ def test_a_run_with_several_shows_each_everywhere(store):
         line.split() for line in guide.splitlines() if line.startswith("time control  games of")
     ]
     assert heads == [line.split() for line in lines if line.startswith("time control  ")]
-    assert ("time_control", "nodes=200, share 3, nodes=400, share 1") in settings_of(run)
+    told = dict(settings_of(run))
+    assert told["time_control"] == "nodes=200, share 3, nodes=400, share 1"
+    assert told["ended"].endswith(" UTC")
 
 
 def test_matches_of_engines_show_the_games_that_count_of_the_last_one(store):

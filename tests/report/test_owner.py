@@ -89,7 +89,8 @@ def renderings(staged):
     for part in ("status", "history", "workers", "machines", "events"):
         yield from dict.fromkeys(keys(told[part], part))
     for name, content in csv_files(staged.store, staged.now()).items():
-        yield f"{name}: {content.decode().splitlines()[0]}"
+        head, *lines = content.decode().splitlines()
+        yield f"{name}, {len(lines)} rows: {head}"
     for tag, text in re.findall(HEADINGS, page(found)):
         yield f"{tag} {re.sub('<[^>]*>', '', text)}"
 
