@@ -291,9 +291,10 @@ class FleetMember:
     def state(self) -> str:
         """`set aside for the binary 1a2b: reason`; empty where it is given all batches."""
         aside = [
-            (one, one.sha256 and f" for the binary {one.sha256[:12]}") for one in self.set_aside
+            (f" for the binary {one.sha256[:12]}" if one.sha256 else "", one.reason)
+            for one in self.set_aside
         ]
-        return "; ".join(f"set aside{which or ''}: {one.reason}" for one, which in aside)
+        return "; ".join(f"set aside{which}: {reason}" for which, reason in aside)
 
     @property
     def is_set_aside(self) -> bool:

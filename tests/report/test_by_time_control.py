@@ -46,7 +46,8 @@ def validated(store, run, **over):
 
 def test_a_run_with_several_shows_each_everywhere(store):
     run = played(store, TWO)
-    validated(store, run)
+    for _ in "12":
+        validated(store, run)
     found = look(store, run)
     rows = found.time_controls
     assert [(r.limits, r.purpose, r.share, r.tally.games) for r in rows] == [
