@@ -13,7 +13,7 @@ from stories import Story
 from transcripts import headings
 
 from spsa.core import Builds
-from spsa.core.scoring import Tally, chi_square_tail
+from spsa.core.scoring import Tally
 from spsa.db.tables import Event
 from spsa.planning.strength import StrengthCurve
 from spsa.protocol import BatchResult, KeptVoid
@@ -173,11 +173,3 @@ def test_tuned_values_that_are_measured_to_be_worse(store):
     with patch.object(Match, "tally", lost):
         (alarm,) = of_validations(found)
     assert alarm.kind is AlarmKind.WORSE and alarm.found.endswith("Elo (95%) weaker")
-
-
-@pytest.mark.parametrize(
-    ("value", "freedom", "chance"),
-    [(18.421, 2, 0.0001), (15.137, 1, 0.0001), (12.592, 6, 0.05), (124.342, 100, 0.05)],
-)
-def test_the_tail_of_chi_square(value, freedom, chance):
-    assert chi_square_tail(value, freedom) == pytest.approx(chance, rel=0.1)

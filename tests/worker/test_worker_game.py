@@ -665,4 +665,5 @@ def test_a_book_with_another_hash_or_of_too_many_openings_is_refused(tmp_path, m
     fault = refusal(book_file(tmp_path, f"{GAME}1. e4 *\n\n" * 21, "book.pgn"))
     assert "more than 20 games" in fault
     longest = book_file(tmp_path, "1. Nf3 Nf6 2. Ng1 Ng8 " * 249 + "Nf3 Nf6 a3 a6", "book.pgn")
-    assert len(load(game_settings.Book(name=longest)).openings[0].moves) == 1000
+    (opening,) = load(game_settings.Book(name=longest)).openings
+    assert len(opening.moves) == opening.board().ply() == 1000
