@@ -256,7 +256,7 @@ def test_where_workers_build_a_probe_builds_the_highest_level_of_this_machine(
     made = []
     monkeypatch.setattr(delivery_setup, "Builder", lambda _, recipe, *__: made.append(recipe))
     with delivery_setup.temporary_delivery(config, SPACE):
-        assert [recipe.level for recipe in made] == ["x86-64-v2"]
+        assert [(recipe.level, recipe.options) for recipe in made] == [("x86-64-v2", {"Hash": "1"})]
 
 
 @pytest.mark.parametrize(("cores", "builds"), [(1, 1), (11, 2), (999, 8)])

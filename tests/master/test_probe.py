@@ -89,6 +89,7 @@ def test_what_is_found_of_a_parameter():
         (limit_of_nodes(5_000), b"go nodes 1000\n"),
         (limit_of_nodes(50_000), b"go nodes 5000\n"),
         (limit_of_depth(9), b"go depth 4\n"),
+        (limit_of_depth(3), b"go depth 1\n"),
         (limit_of_depth(1), b"go depth 1\n"),
     ],
 )
