@@ -64,8 +64,7 @@ def test_what_runs_have_measured_under_the_same_terms_is_used(quick, project_sto
     with closing(Shell(project_store.where)) as sql:
         text = "UPDATE spsa_run SET settings = json_set(settings, '$.delivery', json(:d))"
         sql(text, d=json.dumps(delivery_settings(config)))
-    config = QUICK.replace("[games]", '[games]\nbook = "builtin:unbalanced"')
-    (quick / "config.toml").write_text(config)
+    write_project(quick, QUICK.replace("[games]", '[games]\nbook = "builtin:unbalanced"'))
     found = ask("plan", "--json").json
     assert "two builds take 77 s: measured by the last run" in found["sources"]
     assert found["games_if_unbalanced"] is None, "the draws were of another book"
