@@ -66,8 +66,8 @@ def test_alarms_are_in_the_title_and_in_the_list_of_runs(store, visit):
 
 
 def test_two_runs_are_compared(store, visit, sql):
-    stage(store, space(), 7)
-    stage(store, space(), 8, name="second")
+    stage(store, space(), 8)
+    stage(store, space(), 9, name="second")
     visit(client_of(store), "two runs are compared")
     sql("UPDATE spsa_worker SET last_seen_at = '2020-01-01 00:00:00.000'")
     visit(client_of(store), "a worker that is gone is shown where it has played")
