@@ -184,7 +184,7 @@ def _read(hint: Any, data: Any, where: str) -> Any:
         _refuse(where, f"is {shown(data)}; it has to be of the JSON type {name}")
     if name == "array":
         return _items(origin, of, data, where)
-    return _mapping(of or (Any, Any), data, where) if name == "object" else data
+    return _mapping(of, data, where) if name == "object" else data
 
 
 def _limited(hint: Any, limits: tuple[Limit, ...], data: Any, where: str) -> Any:
