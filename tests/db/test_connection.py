@@ -148,6 +148,7 @@ def test_a_program_has_so_many_connections(database_url, monkeypatch):
         store._engine.pool._timeout = 0.01
         with store._read(), pytest.raises(DatabaseUnreachable, match="all 1 connections"):
             store.runs()
+    assert not Path(f"{parse_url(database_url).database}-wal").exists(), "a file is still open"
 
 
 def test_connections_that_the_server_closed_are_replaced(postgresql_url):

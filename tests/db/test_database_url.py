@@ -222,6 +222,8 @@ def test_a_server_without_tls_is_refused(postgresql_url):
         reached(f"postgresql://postgres@{where}")
     assert reached(f"postgresql://postgres@{where}&sslmode=disable") == ""
     assert reached(postgresql_url) == ""
+    with pytest.raises(InvalidInput, match="invalid dsn"):
+        reached(f"{postgresql_url}?nonsense=1")
 
 
 TRUE = "postgresql://tuner:{secret}@127.0.0.1:{port}/postgres"

@@ -15,7 +15,7 @@ from spsa.cli import held_run as master_session
 from spsa.core import NOTHING_KNOWN, Estimates
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition, MasterLeaseLost
-from spsa.lifecycle import RUN, IterationStatus, RunStatus
+from spsa.lifecycle import IterationStatus
 
 BOUNDARIES = [-0.0, 0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e308, -1e308, 0.1 + 0.2, 1e22]
 
@@ -27,33 +27,6 @@ def bits(values):
 @pytest.mark.parametrize("heading", headings(__file__))
 def test_what_owners_and_masters_do(heading, story):
     story(heading, none="b" * 64)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("to", RunStatus)
-@pytest.mark.parametrize("status", RunStatus)
-def test_a_run_moves_only_as_its_lifecycle_says(store, status, to):
-    run = stage(store, max_iterations=1)
-    run.whole_iteration()
-    verbs = {
-        RunStatus.RUNNING: lambda: (
-            store.extend("first", "me", 5)
-            if status is RunStatus.FINISHED
-            else store.resume("first", "me")
-        ),
-        RunStatus.PAUSED: lambda: store.pause("first", "me", "why"),
-        RunStatus.STOPPED: lambda: store.stop("first", "me", "why"),
-        RunStatus.FINISHED: lambda: store.finish(run.master),
-    }
-    if status is not RunStatus.RUNNING:
-        verbs[status]()
-    if to in RUN[status]:
-        verbs[to]()
-        assert run.now().status is to
-    else:
-        with pytest.raises(IllegalTransition, match=f"run first cannot become {to}: it is"):
-            verbs[to]()
-        assert run.now().status is status
 
 
 def test_every_float_comes_back_to_the_bit(store):
