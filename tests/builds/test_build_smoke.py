@@ -109,7 +109,6 @@ def test_an_engine_that_hangs_in_one_short_search_of_several_obeys_no_nodes(tmp_
     go = f"n=${{n}}x; [ $n = xxxxxx ] || {{ {counted}; }}"
     engine = script(tmp_path, LISTEN, go)
     other = SearchReply("e2e4", 3, 1.0, b"info nodes 100000 score cp 3")
-    said = "asked `go nodes 1000`: hang: no bestmove within 4.56 s of"
-    assert said in against_nodes([str(engine)], {}, other)
+    assert "hang: no bestmove within 4.56 s of" in against_nodes([str(engine)], {}, other)
     script(tmp_path, LISTEN, go.replace("xxxxxx", "-"))
     assert against_nodes([str(engine)], {}, other) == ""

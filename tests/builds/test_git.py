@@ -39,9 +39,7 @@ def asking(*words: str) -> "subprocess.Popen[str]":
     )
 
 
-def test_a_ref_is_checked_out_and_named_and_moves_while_a_commit_stays(
-    repository, caplog, monkeypatch
-):
+def test_a_ref_is_checked_out_and_moves_while_a_commit_stays(repository, caplog, monkeypatch):
     """Also after a forced push, with which the server no longer shows the commit."""
     address, first = repository.address, repository.commit("v1", a_rs="one")
     second = repository.commit(a_rs="two")
