@@ -188,7 +188,7 @@ def test_an_outlier_counts_as_three_deviations():
     for bank, enough in ((lambda state: state, 200), (lambda state: state.own, 160)):
         much, same, less = (
             bank(of.tell(calm, played(np.zeros(4), two, (lost, 0, 400 - lost, 0, 0)))).mean
-            for lost in (400, enough, 20)
+            for lost in (400, enough, 120)
         )
         assert much == pytest.approx(same)
         assert np.abs(same - less).max() > 0.01

@@ -73,7 +73,7 @@ def test_the_noise_of_an_iteration_is_what_equal_engines_show():
 
 
 def test_every_engine_has_the_elo_to_gain_and_its_optimum_inside_the_bounds():
-    narrow = replace(design().problem, lower=np.full(6, -1.0), upper=np.full(6, 6.0))
+    narrow = replace(problem(np.full(6, 0.5)), lower=np.full(6, 0.2))
     engine = ASSUMPTIONS.engines(narrow, 500, np.random.default_rng(1))
     assert engine.elo(narrow.start) == pytest.approx(np.full((500, 1), -30))
     assert (engine.optimum >= narrow.lower).all()
