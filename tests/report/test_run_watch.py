@@ -65,8 +65,9 @@ def test_a_message_fits_whatever_it_is_about():
     assert text_of("r", ["x"] * 6).splitlines()[-2] == "1 more"
 
 
-def config(folder, url):
-    (folder / "config.toml").write_text(f"[database]\nurl = '{url}'\n[build]\nsource_path = 'x'\n")
+def config(folder, url, more=""):
+    text = f"[database]\nurl = '{url}'\n[build]\nsource_path = 'x'\n{more}"
+    (folder / "config.toml").write_text(text)
     found = load_config(folder / "config.toml", {})
     return found.model_copy(update={"notify": NotifySection(after=0.0)})
 
@@ -161,9 +162,15 @@ def test_the_end_and_each_measurement_are_told_once_by_all_masters_together(
     assert [told_in(event)[:99] for event in written] == [lines[0][:99] for _, lines in news()]
 
 
-def test_the_end_says_that_a_match_follows_until_it_has_measured(sqlite_store):
-    staged = stage(sqlite_store, SPACE, 1, planned=1)
+def test_the_end_says_that_a_match_follows_until_it_has_measured(
+    sqlite_store, sqlite_url, tmp_path
+):
+    staged, told = stage(sqlite_store, SPACE, 1, planned=1), list[Message]()
     sqlite_store.finish(staged.master)
+    wanted = config(tmp_path, sqlite_url, "[validation]\ngames = 8\n")
+    with watched(staged, wanted, told.append):
+        wait_until(lambda: told)
+    assert "a match of 8 games against the start follows" in told[0].text
 
     def ended(games, *, is_ending=False):
         now = status(sqlite_store, staged.now())
