@@ -25,7 +25,7 @@ from spsa.text import closest
 
 _MAX_BYTES = 2**19  # of one file: a person does not write a longer one
 _FOREIGN = re.compile(
-    "tests?|unit|unittests|bench\\w*|examples|fuzz|target|build|(\\w+[-_])?tools|scripts|vendor"
+    "(\\w+[-_])?tests?|unit|unittests|bench\\w*|examples|fuzz|target|build|(\\w+[-_])?tools|scripts|vendor"
     "|node_modules|third_?party|3rdparty|extern|external|dependencies|deps|submodules|fathom"
     "|noobprobe|pyrrhic|incbin|zstd|fmt|datagen|train|trainer|training|tuner"
 )

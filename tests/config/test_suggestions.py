@@ -95,7 +95,7 @@ def test_a_name_that_is_taken_gets_those_around_it_and_then_a_number():
 
 
 def test_files_of_evaluation_and_search_go_before_others():
-    paths = ("src/eval.rs", "src/lib.rs", "search/lib.rs", "src/uci.rs")
+    paths = ("src/eval.rs", "src/lib.rs", "search/lib.rs", "nnue/eval.rs")
     assert [rank_of_file(path) for path in paths] == [1, 0, 1, -1]
 
 

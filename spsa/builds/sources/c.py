@@ -30,6 +30,8 @@ _MARKS = r"""
   (argument_list . [(identifier) (subscript_expression)] @name . (_) . (_)) @arguments) @bounds
 (call_expression function: (identifier) @callee arguments: (argument_list
   . (string_literal) . (pointer_expression argument: (_) @name) . (_) . (_)) @arguments) @bounds
+(initializer_list . (string_literal) . (pointer_expression argument: (_) @name) . (_) . (_)
+  ) @arguments @bounds
 
 (struct_specifier name: (_) @name) @scope
 (compound_statement) @block
@@ -61,7 +63,6 @@ _MARKS = r"""
 (array_declarator size: (_) @length)
 (subscript_designator (identifier) @length)
 (binary_expression left: (number_literal) operator: "<<" right: (identifier) @length)
-(binary_expression operator: ["==" "!="] right: (identifier) @kind)
 (binary_expression operator: [">>" "%"]
   right: [(identifier) @length (field_expression field: (_) @length)])
 (case_statement value: (identifier) @length)

@@ -230,9 +230,9 @@ class SourceFile:
     """All that is known of one file's text.
 
     `broken` is the first line that is not Rust; no file of C or C++ has one, because a macro may
-    stand for any text. `lengths` are the names of array lengths, indexes and shifts, `kinds` those
-    that others are compared with. `definitions` are the names and the texts of functions, and of
-    macros and values outside of these; a function has its name in its text.
+    stand for any text. `lengths` are the names of array lengths, indexes and shifts. `definitions`
+    are the names and the texts of functions, and of macros and values outside of these; a function
+    has its name in its text.
     """
 
     name: str
@@ -240,7 +240,6 @@ class SourceFile:
     constants: tuple[SourceConstant, ...]
     broken: int | None
     lengths: frozenset[str]
-    kinds: frozenset[str]
     definitions: tuple[tuple[str, str], ...]
     bounds: tuple[Bounds, ...] = ()
 

@@ -68,8 +68,7 @@ class Language:
     value), @call (callee, arguments), @given (to a constructor), @row (name, value, and more),
     @text (to be parsed) and @bare (its numbers have no strength).
     And @array_of (value: the name of an array of C), @aside (a comment and the like, which is
-    passed over), @length (of an array, an index or a shift), @kind (that others are compared
-    with), @broken.
+    passed over), @length (of an array, an index or a shift), @broken.
 
     `frame` stands before and behind a value in a text that declares nothing else. `entries` are
     those in the body of a macro.

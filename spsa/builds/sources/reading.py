@@ -64,10 +64,7 @@ def parse(
     tree = _tree(name, text)
     values = Values(tree, {**known, **tree.types()})
     broken = (mark.node.start_point.row + 1 for mark in tree.marked("broken"))
-    lengths, kinds = (
-        frozenset(word for one in tree.marked(mark) for word in _words(one.node))
-        for mark in ("length", "kind")
-    )
+    lengths = frozenset(word for one in tree.marked("length") for word in _words(one.node))
     printed = (Bounds(PRINTED, own, (*map(int, n),)) for own, *n in _PRINTED.findall(text))
     return SourceFile(
         name=name,
@@ -75,7 +72,6 @@ def parse(
         constants=tuple(_constants(values)),
         broken=min(broken, default=None),
         lengths=lengths,
-        kinds=kinds,
         definitions=(*_definitions(tree), *_MACRO.findall(text)),
         bounds=(*(_bounds(values, mark.parts) for mark in tree.marked("bounds")), *printed),
     )
@@ -113,7 +109,8 @@ def _definitions(tree: Tree) -> Iterator[tuple[str, str]]:
 
 def _bounds(values: Values, parts: Parts) -> Bounds:
     numbers = values.numbers_of(values.tree.content(parts["arguments"])[1:])
-    return Bounds(text_of(parts["callee"]), text_of(parts["name"]), tuple(numbers))
+    maker = text_of(parts["callee"]) if "callee" in parts else ""  # a row of a table
+    return Bounds(maker, text_of(parts["name"]), tuple(numbers))
 
 
 def _tree(name: str, text: str) -> Tree:

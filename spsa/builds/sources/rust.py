@@ -70,7 +70,6 @@ _MARKS = r"""
 (index_expression (_) . [(identifier) (scoped_identifier)] @length)
 (index_expression (_) . (field_expression field: (_) @length))
 (binary_expression operator: ["<<" ">>" "%"] right: [(identifier) (scoped_identifier)] @length)
-(binary_expression operator: ["==" "!="] right: [(identifier) (scoped_identifier)] @kind)
 (binary_expression left: (integer_literal) @bare operator: "-" (#eq? @bare "7"))
 (binary_expression operator: ["&" "|" "^" "==" "!="] (integer_literal) @bare)
 (binary_expression operator: ["<<" "%"] right: (integer_literal) @bare)

@@ -11,6 +11,7 @@ from spsa.builds.sources.reading import parse_all
 from spsa.builds.sources.rewriting import constant
 from spsa.config.source import line_of
 from spsa.config.suggestions import objections as against
+from spsa.config.suggestions.evidence import Evidence, evidence_of
 from spsa.config.suggestions.ranges import (
     Suggested,
     free_name,
@@ -86,9 +87,9 @@ class Selection:
 def select(texts: Mapping[str, str]) -> Selection:
     """Choose from all files, the likeliest first."""
     files = with_bounds(parse_all(texts))
-    told = against.told_by(files.values())
+    told, evidence = against.told_by(files.values()), evidence_of(files.values())
     makers = makers_of(one for file in files.values() for one in file.constants)
-    found = {path: [*_of_file(file, told, makers)] for path, file in files.items()}
+    found = {path: [*_of_file(file, told, evidence, makers)] for path, file in files.items()}
     own = (each for each in found.values() if any(one.declared for _, one in each))
     told_of = [_is_told(*one) for each in own for one in each if not one[1].reason]
     if sum(told_of) > max(2, _FEW * len(told_of)):
@@ -116,27 +117,24 @@ def _is_told(one: SourceConstant, suggested: Suggested) -> bool:
     return suggested.declared or one.kind is Kind.MACRO
 
 
-def _of_file(file: SourceFile, told: against.Told, makers: set[str]) -> Iterator[_Found]:
+def _of_file(
+    file: SourceFile, told: against.Told, evidence: Evidence, makers: set[str]
+) -> Iterator[_Found]:
     """All the numbers of a file."""
     rank, numbered = against.rank_of_file(file.name), _numbered(file)
     for one in file.constants:
         are_signs = not one.single and all(abs(e.number) in (0, 1) for e in one.numbers())
-        always = (
-            against.NOT_BUILT if file.name in told.not_built else "",
-            against.UNUSED if against.plain(one.name) in told.unused else "",
-            against.to_file(file.name),
-        )
+        always = (against.to_file(file.name),)
         guessed = (
-            against.to_unread(one, told.read),
             against.NUMBERED if id(one) in numbered else "",
             *told.against(one.name),
-            against.to_alone(one, told.kinds),
+            against.to_coarse(one),
             against.SIGNS if are_signs else "",
             against.to_name(_name(one)),
             against.to_scope(one.scope),
         )
         for found in _of_constant(file, one, told, makers):
-            named = against.to_name(found.name), against.to_place(one, found.name, rank)
+            named = against.to_name(found.name), evidence.lacks(one, found.name, rank)
             more = () if found.declared else (*guessed, *named)
             yield one, replace(found.opposed(*always, *more), group=_group(file.name, one))
 

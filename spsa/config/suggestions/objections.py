@@ -14,22 +14,17 @@ from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFi
 
 NUMBERED = "numbered one after the other, as indexes and flags are"
 COUNTED = "the length or an index of an array"
-KIND = "a small number that others are compared with, as kinds are"
-MODELLED = "in a model that makes a result of a score"
 SIGNS = "signs and directions"
 UNRELATED = "neither the file nor the name speaks of search or evaluation"
 UNNAMED = "its name does not speak of search or evaluation"
 APART = "far from the others of its table, as a king's value is"
 LAST_RANK = "of the eighth rank, where no pawn stands"
 LONG_TABLE = "a long table"
+COARSE = "counted in pawns: a step of it is too large"
 IN_TABLE = "one number of a table: alone it hardly changes a game"
 NOT_DECLARED = "the author declares the ranges of others"
 LEFT_OUT = "its author leaves it out, by what stands beside its range"
-UNUSED = "its name occurs nowhere else"
 UNREAD = "neither search nor evaluation reads it"
-NOT_BUILT = "no `mod` makes its file a part of the crate"
-OPTION = "the engine sets it by an option of its own, when it begins"
-STATE = "-1 in a variable: most often nothing yet"
 OTHER_TYPE = "no number: set it in [engine.options]"
 NO_RANGE = "without a default between a minimum and a maximum"
 
@@ -44,7 +39,7 @@ _ROUND = "large and round: a limit, or it keeps kinds of moves apart"
 _UNIT = "a unit in which others are counted"
 
 _BY_USE = frozenset({_CLOCK, PHASE, _ROUND, _UNIT, UNREAD, UNNAMED})
-COMMENTED = _BY_USE | {IN_TABLE, NOT_DECLARED, LEFT_OUT, PERHAPS_SIZE, ZERO}
+COMMENTED = _BY_USE | {COARSE, IN_TABLE, NOT_DECLARED, LEFT_OUT, PERHAPS_SIZE, ZERO}
 """Reasons with which a number is a comment in params.toml; with any other it is left out."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -64,11 +59,11 @@ class _Rule(NamedTuple):
     unless: str = r"(?!)"
 
     def holds(self, parts: Sequence[str]) -> bool:
-        found = _holds(self.whole, ["_".join(parts)]) or _holds(self.word, parts)
-        return found and not _holds(self.unless, parts)
+        found = holds(self.whole, ["_".join(parts)]) or holds(self.word, parts)
+        return found and not holds(self.unless, parts)
 
 
-def _holds(pattern: str, parts: Iterable[str]) -> bool:
+def holds(pattern: str, parts: Iterable[str]) -> bool:
     return any(re.fullmatch(pattern, part) for part in parts)
 
 
@@ -83,12 +78,11 @@ _OF_PHASE = _Rule(
     PHASE,
     whole=r"\w*(PHASES?|GAME_STAGE)(_\w+)?|\w*PIECES_FOR_END_?GAME|END_?GAME_(MATERIAL|PIECES)_\w+|((MID(DLE)?|END)_?GAME|[ME]G)(_LIMIT)?",
 )
-_OF_SCOPE = (_OF_PHASE, _Rule(_SIZE, whole=r"\w*WDL\w*", word=r"COUNTS|HASH|PRINT|TUNER"))
 _OF_NAME = (
     _Rule(
         _SIZE,
         whole=r"MAXMOBILITY|DEPTH_(LIMIT|MAX)|(MIN|SEARCH|START|TARGET|DEFAULT(_\w+)?)_DEPTH"
-        r"|(\w+_)?MATE_(BOUND|MARGIN|THRESHOLD)|(MAX|MIN)_(ALPHA|BETA|EVAL|SCORE)|SIZE_\w+|MAX_(\w+_)?(DEPTH|EVAL(UATION)?"
+        r"|\w*MATE_(BOUND|MARGIN|THRESHOLD)|(MAX|MIN)_(ALPHA|BETA|EVAL|SCORE)|SIZE_\w+|MAX_(\w+_)?(DEPTH|EVAL(UATION)?"
         r"|EXTENSIONS?|GAME|HASH|ITERATIONS|LEVEL|MATERIAL|MOBILITY|MOVES(_\w+)?|QUIESCE\w*|SCORE|VALUE"
         r"|WINDOW)",
         unless=r"FUTILITY|FP|IIR|LM[PR]|NMP|PROBCUT|PRUN(E|ING)|RAZOR(ING)?|RFP|SEE|SINGULAR",
@@ -142,7 +136,7 @@ def to_name(name: str) -> str:
 
 def to_scope(scope: Sequence[str]) -> str:
     """Why what stands in a function or a class of this name is not tunable."""
-    return _first(_OF_SCOPE, scope[-1]) if scope else ""
+    return _OF_PHASE.reason if scope and _OF_PHASE.holds(words(scope[-1])) else ""
 
 
 def to_declared(name: str, maker: str = "") -> str:
@@ -166,10 +160,8 @@ _OF_GRAIN = r"GRAIN|NORMAL|SCALE|PRECISION|RES|RESOLUTION|ONE"
 _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
     (
         "the number of a piece, by its name",
-        lambda e, size: size <= 16 and _holds(_PIECE, [e.location.name.upper()]),
+        lambda e, size: size <= 16 and holds(_PIECE, [e.location.name.upper()]),
     ),
-    ("a square, by its name", lambda e, _: _holds(r"[A-Ha-h][1-8]", [e.location.name])),
-    (SIGNS, lambda e, size: size <= 2 and _holds(r"[NSEW]{2,3}", [e.location.name])),
     (
         "written as a bit pattern",
         lambda e, _: e.text.lstrip("- ").lower().startswith(("0x", "0b", "0o")),
@@ -180,7 +172,7 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
     ),
     (
         "on or off, by its name",
-        lambda e, size: size <= 1 and _holds(_SWITCH, (w := words(e.location.name))[:1] + w[-1:]),
+        lambda e, size: size <= 1 and holds(_SWITCH, (w := words(e.location.name))[:1] + w[-1:]),
     ),
     (ZERO, lambda _, size: size == 0),
     (
@@ -202,10 +194,10 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
         _ROUND,
         lambda e, size: (
             (size >= 30_000 or (size >= 4000 and size % 1000 == 0))
-            and _holds("SCORE|VALUE", words(e.location.name)[-1:])
+            and holds("SCORE|VALUE", words(e.location.name)[-1:])
         ),
     ),
-    (_UNIT, lambda e, size: size in _GRAINS and _holds(_OF_GRAIN, words(e.location.name))),
+    (_UNIT, lambda e, size: size in _GRAINS and holds(_OF_GRAIN, words(e.location.name))),
 )
 
 
@@ -222,7 +214,7 @@ def to_number(element: Element, *, computed: bool = False) -> str:
 
 def of_piece(name: str) -> bool:
     """Whether a constant of this name is what pieces are worth."""
-    return _holds(r"VAL(UE)?S?|MATERIAL(VALUES?)?", words(name)[-2:])
+    return holds(r"VAL(UE)?S?|MATERIAL(VALUES?)?", words(name)[-2:])
 
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -230,44 +222,18 @@ _SIZED = re.compile(r"\b(?!return\b)[a-z]\w*\s+(\w+)(?:\[\w+\])*\[(\d{1,9})\]")
 """A table, and its last length: int LMP[2][16]."""
 _NAME = re.compile(r"[^\W\d]\w*")
 _VALUE = re.compile(r"\b[^\W\d]\w*\b(?!\s*[(:])")  # no call, no class
-_SIGMOID = re.compile(r"\b1[.0]*\w*\s*/\s*\(\s*1[.0]*\w*\s*\+[^;\n]*(?:exp|pow)[^;\n]*")
-"""How a model makes a result of a score."""
 _PHASED = re.compile(r"(?i)\b\w*(?:phase|game_?factor)\w*\s*[-+]?=(?!=)([^;{}]*)")
 """What the phase of a game is made of: phase += count(KNIGHTS) * KNIGHT_WEIGHT;"""
-_SET_BY_OPTION = re.compile(r'(?m)^[ \t]*(\w+)[ \t]*=[^=;{}"]*\w\("')
-"""What is assigned from an option by its name: margin = option_get_int("Margin");"""
-_PART = re.compile(r'\bmod\s+(\w+)\s*[;{]|"[^"\n]*?(\w+)\.rs"')
-"""A file that is a part of a crate of Rust: mod search; or #[path = "search.rs"]."""
 _TRUTH = re.compile(rb"\b(?:true|false)\b")
-_GREATEST_KIND = 10
-_MOST_UNUSED = 0.2
-"""Of all names; where more occur only once, macros make other names of theirs."""
-_NO_CODE = re.compile(_COMMENT.pattern + r'|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
-_WRITTEN = re.compile(r"\b(\w{3,})(?:\s*\[[^\]\n]*\])*\s*(?:[-+*/|&^]|<<|>>)?=(?![=>])")
-_STRENGTH = re.compile(
-    r"(?i)\w*(negamax|alpha_?beta|q_?search|quiesce)\w*|pvs|think|iterat(e|ive_?deepening)|aspirat\w*"
-    r"|([a-z]{2,6}_?)?search(_?(root|(non_?)?pv|zero|zw|main|node|moves?|position|iterat\w*|best_?move"
-    r"|internal|inner|helper|impl|rec\w*|worker|full|depth))?|(\w*_)?eval(uate|uation)?"
-    r"|(static|lazy)_?eval\w*|eval\w*_?(position|board|all|static|internal|pos|pieces?|pawns?)"
-)
-"""The functions with which search and evaluation begin."""
-_STEPS_OF_DATA = 2
-"""A table that search reads is filled by one function from what another one has filled."""
 
 
 class Told(NamedTuple):
-    """What all files say together: the names with a reason against them, `unused` ones occur once.
+    """What all files say together: the names with a reason against them.
 
-    `read` are the names that search and evaluation mention; without any, nothing is known of that.
-    `not_built` are files. `left_out` are makers with the word, whether it is `true`, that fewer of
-    their numbers have.
+    `left_out` are makers with the word, whether it is `true`, that fewer of their numbers have.
     """
 
     names: Mapping[str, set[str]]
-    kinds: set[str]
-    unused: set[str]
-    read: set[str]
-    not_built: set[str]
     left_out: set[tuple[str, bool | None]]
 
     def against(self, name: str) -> Iterator[str]:
@@ -275,64 +241,19 @@ class Told(NamedTuple):
 
 
 def told_by(files: Collection[SourceFile]) -> Told:
-    texts = [_COMMENT.sub("", file.text) for file in files]
-    names = Counter(plain(name) for text in texts for name in _NAME.findall(text))
     constants = [(file, one) for file in files for one in file.constants]
-    own = {plain(one.name) for _, one in constants}
-    macros = {plain(one.name) for _, one in constants if one.kind is Kind.MACRO}
-    pasted = {one for one in macros if any(n != one and n.endswith(one) for n in names)}
-    unused = {name for name in own - pasted if names[name] == 1}
     told = Counter(switch(file, e) for file, one in constants for e in one.numbers() if e.beside)
+    phased = (_PHASED.findall(_COMMENT.sub("", file.text)) for file in files)
+    counts = {one.name for _, one in constants if all(e.number < 20 for e in one.numbers())}
     return Told(
         names={
             COUNTED: {name for file in files for name in (*file.lengths, *_reaching(file))},
-            MODELLED: {*_NAME.findall(" ".join(chain(*map(_SIGMOID.findall, texts))))},
-            PHASE: {*_VALUE.findall(" ".join(chain(*map(_PHASED.findall, texts))))}.intersection(
-                one.name for _, one in constants if all(e.number < 20 for e in one.numbers())
-            ),
-            OPTION: {name for text in texts for name in _SET_BY_OPTION.findall(text)},
+            PHASE: counts.intersection(_VALUE.findall(" ".join(chain(*phased)))),
         },
-        kinds={name for file in files for name in file.kinds},
-        unused=unused if len(unused) < _MOST_UNUSED * len(own) else set(),
-        read=_read(definition for file in files for definition in file.definitions),
-        not_built=_not_built(files, texts),
         left_out={
             key for key, n in told.items() if n < told[key[0], not key[1]] and key[1] is not None
         },
     )
-
-
-def _not_built(files: Iterable[SourceFile], texts: Iterable[str]) -> set[str]:
-    """The files of Rust that no other one names as a part of its crate."""
-    named = {name for text in texts for pair in _PART.findall(text) for name in pair}
-    named |= {"main", "lib"}
-    paths = (PurePosixPath(file.name) for file in files if "fn main(" not in file.text)
-    rust = [path for path in paths if path.suffix == ".rs" and path.parent.name != "bin"]
-    apart = [p for p in rust if (p.parent.name if p.stem == "mod" else p.stem) not in named]
-    return {str(path) for path in apart} if len(apart) < len(rust) / 2 else set()
-
-
-def _read(definitions: Iterable[tuple[str, str]]) -> set[str]:
-    """The names in all that search and evaluation mention, and in what fills what they read."""
-    texts: dict[str, list[str]] = {}
-    for name, text in definitions:
-        texts.setdefault(name, []).append(_NO_CODE.sub(" ", text))
-    begin = set(filter(_STRENGTH.fullmatch, texts))
-    read, open_names = set[str](), begin | ({""} & texts.keys() if begin else set())
-    for _ in range(1 + _STEPS_OF_DATA):
-        while open_names:
-            found = {n for name in open_names for t in texts.pop(name) for n in _NAME.findall(t)}
-            read |= found
-            open_names = found & texts.keys()
-        open_names = {name for name, each in texts.items() if any(_writes(t, read) for t in each)}
-    return read
-
-
-def _writes(text: str, names: set[str]) -> bool:
-    """Whether a function assigns to one of the names, which it does not declare itself."""
-    written = names.intersection(_WRITTEN.findall(text))
-    firsts = (re.search(rf"(->|\S)?\s*\b{name}\b", text) for name in written)
-    return any(first and not re.match(r"[\w>*&\]]", first[1] or ";") for first in firsts)
 
 
 def _reaching(file: SourceFile) -> Iterator[str]:
@@ -349,11 +270,6 @@ def _reaching(file: SourceFile) -> Iterator[str]:
                 yield one.name
 
 
-def plain(name: str) -> str:
-    """A name as a macro may write it anew: MARGIN_MAX as margin_max or MarginMax."""
-    return name.replace("_", "").lower()
-
-
 def switch(file: SourceFile, element: Element) -> tuple[str, bool | None]:
     """What declares a number, and whether the next word of that kind in its line is `true`."""
     end = file.content.find(b"\n", element.end)
@@ -366,85 +282,41 @@ _STRENGTH_FILES = re.compile(
     r"|king|mobility|threat|history|order|pick|prun|reduc|time|quiesc|see|score|value|negamax"
     r"|alpha|engine"
 )
-_OTHER_FILES = re.compile(
-    r"^py|attack|bench|bitboard|book|cache|castl|cli|datagen|deflate|epd|fen|gen|hash|inflate|learn|magic"
-    r"|^nn$|nnue|network|numa|gui|tui|perft|pgn|position|simd|squares?$|stats?$|syzygy|tablebase|tbcore|tbprobe"
-    r"|selfplay|test|texel|thread|^tt$|transposition|tuner|uci|version|zobrist|^moves?$|option"
-)
 _OTHER_FOLDERS = (
-    r"nnue|networks?|neural|onnx|frontend|views?|ui|controllers?|numa|syzygy|tablebases?|zlib|zstd|lz4|fmt|json\w*"
+    r"nnue|networks?|neural|onnx|frontend|views?|g?ui|controllers?|numa|syzygy|tablebases?|zlib|zstd|lz4|fmt|json\w*"
     r"|\w*(tuning|tuner|texel|selfplay|datagen|perft)"
 )
 """Folders whose files do other work whatever they are called."""
-_OTHER_EVAL = r"tun(e|er|ing)_?(eval|hce|psqt?|pst)|\w*nnue\w*"
-"""Files of a tuner's evaluation, and of a network's."""
-_CLEAR = (
-    r"ASPIRATION|ASP|BACKWARDS?|BIAS|BLOCKADE|BONUS(ES)?|COEFF|CONTEMPT|CONNECTED|CONTINUATION"
-    r"|COUNTERMOVE|DANGER|DEFEN[CS]E|DOUBLED|ENDGAME|EG|EVAL(UATION)?|EXTENSION|FP|FUTILITY"
-    r"|HANGING|HISTORIES|HISTORY|IID|IIR|IMPROVING|ISOLATED|KILLERS?|LEVER|LMP|LMR|MARGINS?"
-    r"|MATERIAL|MG|MID(GAME)?|MOBILIT(Y|IES)|MUL(TIPLIER)?|MULTICUT|MVV|NMP|OUTPOSTS?|PASSED"
-    r"|PASSERS?|PENALT(Y|IES)|PHALANX|PHASE|PROBCUT|PROTECT(ION|OR)|PRUNE|PRUNING|PST|PSQT?|RATIO"
-    r"|RAZOR(ING)?|REDUC(E|TION|TIONS)|RFP|SAFE(TY)?|SCORES?|SEE|SEMI|SHELTER|SHIELD|SINGULAR"
-    r"|STORM|TEMPO|THREATS?|TRAPPED|UNSTOPPABLE|P?VAL(UES?)?|WEAK(NESS)?|WEIGHTS?|WINDOW|WORTH"
+_OTHER_FILES = (
+    r"tun(e|er|ing)_?(eval|hce|psqt?|pst)|nn|networks?|uci\w*|\w*(nnue|datagen|selfplay|texel)\w*"
 )
-"""Words that stand for search and evaluation alone."""
-_OF_BOARD = (
-    r"\w*(ATTACK|BISHOP|CAPTURE|CENT(ER|RE)|CHECK|CONNECT|DELTA|DISTANCE|DIVISOR|ENEM|EXTEN|HIST|KING|KNIGHT"
-    r"|LIMIT|MAJOR|MALUS|MATER|MINOR|MOB|MODIF|NULL|OPENING|OUTPOST|PASS(?!ANT)|PAWN|PENAL|PHALANX|PROMO|PRUN"
-    r"|QUEEN|RAZOR|ROOK|SCAL|SHIELD|SPACE|THREAT|THRES|TROPISM|UNDEFENDED|WEIGHT)\w*|(FUT|ISO|PIN|RED|VAL)\w*"
-    r"|ADJ(USTMENT)?|BASE|BATTERY|CASTLING|DECAY|DEPTH|DISCOUNT|DIV(ISOR|ISION)?|FACTOR|GAIN|HANG|HOLE"
-    r"|KS|LAZY|LOOSE|OFFSET|OPEN|ORDERING|PAIR|PIECES?|R|RULE|SE|SQUARES?|TABLES?"
-)
-"""Words that stand for the board, or for what a program is made of, as well."""
+"""Files of a tuner's evaluation, of a network, of training and of the protocol."""
 
 
 def rank_of_file(path: str) -> int:
     """1 for a file that may hold search or evaluation, -1 for one that does other work, else 0."""
     parts = PurePosixPath(path.lower())
-    if _holds(_OTHER_FOLDERS, parts.parent.parts) or _holds(_OTHER_EVAL, [parts.stem]):
+    if holds(_OTHER_FOLDERS, parts.parent.parts) or holds(_OTHER_FILES, [parts.stem]):
         return -1
     folders = (name.replace("engine", "") for name in reversed(parts.parent.parts))
     for name in (parts.stem, *folders):
-        if name not in ("src", "lib", "mod"):
-            if _STRENGTH_FILES.search(name):
-                return 1
-            if _OTHER_FILES.search(name):
-                return -1
+        if name not in ("src", "lib", "mod") and _STRENGTH_FILES.search(name):
+            return 1
     return 0
 
 
 def to_file(path: str) -> str:
     """Why what a file holds is not tunable: it decides how long a search takes."""
-    is_clock = _holds(r"chrono|clock\w*|stop(per)?|time\w*|tm", [PurePosixPath(path).stem.lower()])
+    is_clock = holds(r"chrono|clock\w*|stop(per)?|time\w*|tm", [PurePosixPath(path).stem.lower()])
     return _CLOCK if is_clock else ""
 
 
-def to_alone(one: SourceConstant, kinds: set[str]) -> str:
-    """Why a number is not tunable that stands for a kind, of whose names these are, or for none."""
-    number, clear = getattr(one.single, "number", 0), is_clear(one)
-    if number and abs(number) < _GREATEST_KIND and one.name in kinds and not clear:
-        return KIND
-    is_state = number == -1 and one.kind is Kind.VARIABLE and (one.scope or not clear)
-    return STATE if is_state else ""
+_OF_PIECES = (
+    r"(\w+_)?(PIECES?|SEE|EXCHANGE|MATERIAL|THREAT|PROMOTION|VICTIM|ATTACKER)_(VAL(UE)?S?|SCORES?)"
+)
 
 
-def to_unread(one: SourceConstant, read: set[str]) -> str:
-    """Why a constant is not tunable if no name of it or of its fields is read."""
-    fields = (access.position for e in one.numbers() for access in e.location.accesses)
-    known = one.kind is Kind.MACRO or not read or not read.isdisjoint((one.name, *fields))
-    return "" if known else UNREAD
-
-
-def to_place(one: SourceConstant, name: str, rank: int) -> str:
-    """Why a number is not tunable if neither its file, by its rank, nor its name speaks of it."""
-    if is_clear(one) and rank >= 0:
-        return ""
-    if rank < 1:
-        return UNRELATED
-    named = _holds(f"{_CLEAR}|{_OF_BOARD}", words("_".join((*one.scope, name))))
-    return "" if named or one.kind is Kind.MACRO else UNNAMED
-
-
-def is_clear(one: SourceConstant) -> bool:
-    """Whether the names of a constant and around it speak of search or evaluation alone."""
-    return _holds(_CLEAR, words("_".join((*one.scope, one.name))))
+def to_coarse(one: SourceConstant) -> str:
+    """Why a table is not tunable that counts the values of pieces in pawns."""
+    is_of_pieces = len(one.items) > 3 and holds(_OF_PIECES, ["_".join(words(one.name))])
+    return COARSE if is_of_pieces and all(abs(e.number) < 50 for e in one.numbers()) else ""

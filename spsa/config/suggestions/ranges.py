@@ -194,8 +194,8 @@ def _of_table(found: Numbers, pairs: set[Location]) -> str:
         return against.PHASE
     if len(numbers) > 4 and {b - a for a, b in pairwise(numbers)} in ({1}, {0, 1}, {-1}, {-1, 0}):
         return against.NUMBERED
-    if len(numbers) > 4 and {*map(abs, numbers)} == {1, 2} and sum(numbers) == 0:
-        return against.SIGNS  # the moves of a knight
+    if len(numbers) > 3 and sorted(numbers) == sorted(-number for number in numbers):
+        return against.SIGNS  # the moves of a piece
     if len(numbers) > 4 and len({*numbers} - {0}) == 1:
         return against.IN_TABLE
     if len(numbers) > 4 and all(1 <= a < b and b % a == 0 for a, b in pairwise(numbers)):

@@ -1,0 +1,130 @@
+"""What speaks for a number: search or evaluation reads it, its name, and what stands beside it.
+
+Without such evidence a number is a comment in params.toml, or is left out.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from spsa.builds.sources.constant import Kind, SourceConstant, SourceFile
+from spsa.config.suggestions import objections as against
+from spsa.config.suggestions.objections import holds, words
+
+_NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
+_NAME = re.compile(r"[^\W\d]\w*")
+_WRITTEN = re.compile(r"\b(\w{3,})(?:\s*\[[^\]\n]*\])*\s*(?:[-+*/|&^]|<<|>>)?=(?![=>])")
+_STRENGTH = re.compile(
+    r"(?i)\w*(negamax|alpha_?beta|q_?search|quiesce)\w*|pvs|think|iterat(e|ive_?deepening)|aspirat\w*"
+    r"|([a-z]{2,6}_?)?search(_?(root|(non_?)?pv|zero|zw|main|node|moves?|position|iterat\w*|best_?move"
+    r"|internal|inner|helper|impl|rec\w*|worker|full|depth))?|(\w*_)?eval(uate|uation)?"
+    r"|(static|lazy)_?eval\w*|eval\w*_?(position|board|all|static|internal|pos|pieces?|pawns?)"
+)
+"""The functions with which search and evaluation begin."""
+_STEPS_OF_DATA = 2
+"""A table that search reads is filled by one function from what another one has filled."""
+
+
+_CLAUSE = re.compile(r"[;{}]|&&|\|\|")
+_INDEX = re.compile(r"\[[^\[\]]*\]")
+_RESULT = re.compile(r"\breturn\b|=>|^[^=(]*$")
+"""A clause that may be what its function is worth."""
+_SCORE = re.compile(
+    r"(?i)\w*(score|point|power|eval|value|alpha|beta|depth|bonus|penal|material|mobil|margin|reduc|safety|danger"
+    r"|hist|delta|divis|weight|threat|psq|opening|(end|mid)game|middle|window|[a-z](?-i:Mg|Eg|MG|EG|Val))\w*"
+    r"|mg|eg|r|val?|ply|lmr|\w*_(mg|eg)|[me]g_\w*|see\w*"
+)
+"""Names of scores and depths, and of what is added to them."""
+
+_SURE = (
+    r"ASP(IRATION)?|BACKWARDS?|BLOCKADE|BONUS(ES)?|CONNECTED|DOUBLED|EXTENSION|FP|FUTILITY|HANGING|IID|IIR"
+    r"|ISOLATED|LEVER|LM[PR]|MALUS|MARGINS?|MATERIAL|MOBILIT(Y|IES)|MULTICUT|NMP|OUTPOSTS?|PASSED|PASSERS?"
+    r"|PEN|PENALT(Y|IES)|PHALANX|PROBCUT|PRUN(E|ING)|P?VAL(UES?)?|RAZOR(ING)?|REDUC(E|TIONS?)|RFP|SHELTER"
+    r"|SINGULAR|STORM|TEMPO|THREATS?|TRAPPED|UNSTOPPABLE|WEIGHTS?"
+)
+"""Words that stand for a strength, whatever is beside them."""
+_CLEAR = (
+    r"BIAS|COEFF|CONTEMPT|CONTINUATION|COUNTERMOVE|DANGER|DEFEN[CS]E|ENDGAME|EG|EVAL(UATION)?|HISTORIES|HISTORY"
+    r"|IMPROVING|KILLERS?|MG|MID(GAME)?|MUL(TIPLIER)?|MVV|PHASE|PROTECT(ION|OR)|PST|PSQT?|RATIO|SAFE(TY)?|SCORES?"
+    r"|SEE|SEMI|SHIELD|WEAK(NESS)?|WINDOW|WORTH"
+)
+"""Words that stand for search and evaluation, where a score or a depth is beside them."""
+_OF_BOARD = (
+    r"\w*(ATTACK|BISHOP|CAPTURE|CENT(ER|RE)|CHECK|CONNECT|DELTA|DISTANCE|DIVISOR|ENEM|EXTEN|HIST|KING|KNIGHT"
+    r"|LIMIT|MAJOR|MALUS|MATER|MINOR|MOB|MODIF|NULL|OPENING|OUTPOST|PASS(?!ANT)|PAWN|PENAL|PHALANX|PROMO|PRUN"
+    r"|QUEEN|RAZOR|ROOK|SCAL|SHIELD|SPACE|THREAT|THRES|TROPISM|UNDEFENDED|WEIGHT)\w*|(FUT|ISO|PIN|RED|VAL)\w*"
+    r"|ADJ(USTMENT)?|BASE|BATTERY|CASTLING|DECAY|DEPTH|DISCOUNT|DIV(ISOR|ISION)?|FACTOR|GAIN|HANG|HOLE"
+    r"|KS|LAZY|LOOSE|OFFSET|OPEN|ORDERING|PAIR|PIECES?|R|RULE|SE|SQUARES?|TABLES?"
+)
+"""Words that stand for the board or a program as well: only in files of strength."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The names that search and evaluation read, and those of them beside a score or a depth.
+
+    Without any, no function of the engine is known as search or evaluation.
+    """
+
+    read: set[str] = field(default_factory=set)
+    weighed: set[str] = field(default_factory=set)
+
+    def lacks(self, one: SourceConstant, name: str, rank: int) -> str:
+        """What a number lacks whose parameter is called so, in a file of that rank."""
+        places = [e.location.accesses for e in one.numbers()]
+        own = {one.name, *(str(access.position) for each in places for access in each)}
+        is_told, parts = one.kind is Kind.MACRO, words("_".join((*one.scope, name)))
+        if self.read and not is_told and self.read.isdisjoint(own):
+            return against.UNREAD
+        is_pair = any(end.field and end.position == 1 for each in places for end in each[-1:])
+        is_pair = is_pair and any(abs(e.number) > 2 for e in one.numbers())  # no knight's move
+        used = is_pair or is_told or not self.read or not self.weighed.isdisjoint(own)
+        pattern = f"{_CLEAR}|{_OF_BOARD}" if rank > 0 else _CLEAR
+        speaks = holds(_SURE, parts) or (used and holds(pattern, parts)) or (is_told and rank > 0)
+        return "" if speaks and rank >= 0 else against.UNNAMED if rank > 0 else against.UNRELATED
+
+
+def evidence_of(files: Collection[SourceFile]) -> Evidence:
+    """From all that search and evaluation call, and from what fills what they read."""
+    texts: dict[str, list[str]] = {}
+    for name, text in (definition for file in files for definition in file.definitions):
+        texts.setdefault(name, []).append(_NO_CODE.sub(" ", text))
+    begin = set(filter(_STRENGTH.fullmatch, texts))
+    plain = (_NO_CODE.sub(" ", file.text) for file in files)
+    found = Evidence(weighed={name for text in plain for name in _weighed(text)})
+    open_names = begin | ({""} & texts.keys() if begin else set())
+    for _ in range(1 + _STEPS_OF_DATA):
+        while open_names:
+            reached = [(name, text) for name in open_names for text in texts.pop(name)]
+            names = {name for _, text in reached for name in _NAME.findall(text)}
+            found.read.update(names)
+            found.weighed.update(name for each in reached for name in _results(*each))
+            open_names = names & texts.keys()
+        open_names = {name for name in texts if any(_writes(t, found.read) for t in texts[name])}
+    return found
+
+
+def _weighed(text: str) -> Iterator[str]:
+    """The names beside a score or a depth, and in no index."""
+    for clause in _CLAUSE.split(text):
+        scores = {name for name in _NAME.findall(clause) if _SCORE.fullmatch(name)}
+        yield from (name for name in _outside(clause) if scores - {name})
+
+
+def _results(function: str, text: str) -> Iterator[str]:
+    """The names in what a function results in whose own name is a score's."""
+    if _SCORE.fullmatch(function):
+        for clause in filter(_RESULT.search, _CLAUSE.split(text)):
+            yield from _outside(clause)
+
+
+def _outside(clause: str) -> list[str]:
+    """The names that are in no index, nor in one of an index."""
+    return _NAME.findall(_INDEX.sub("", _INDEX.sub("", clause)))
+
+
+def _writes(text: str, names: set[str]) -> bool:
+    """Whether a function assigns to one of the names, which it does not declare itself."""
+    written = names.intersection(_WRITTEN.findall(text))
+    firsts = (re.search(rf"(->|\S)?\s*\b{name}\b", text) for name in written)
+    return any(first and not re.match(r"[\w>*&\]]", first[1] or ";") for first in firsts)
