@@ -61,10 +61,7 @@ _OF_BOARD = (
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The names that search and evaluation read, and those of them beside a score or a depth.
-
-    Without any, no function of the engine is known as search or evaluation.
-    """
+    """The names that search and evaluation read (none: nothing is known), and those by a score."""
 
     read: set[str] = field(default_factory=set)
     weighed: set[str] = field(default_factory=set)
