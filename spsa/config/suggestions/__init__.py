@@ -121,11 +121,7 @@ def _of_file(
     file: SourceFile, told: against.Told, evidence: Evidence, makers: set[str]
 ) -> Iterator[_Found]:
     """All the numbers of a file."""
-    rank, own, numbered = (
-        against.rank_of_file(file.name),
-        against.to_file(file.name),
-        _numbered(file),
-    )
+    rank, numbered = against.rank_of_file(file.name), _numbered(file)
     for one in file.constants:
         are_signs = not one.single and all(abs(e.number) in (0, 1) for e in one.numbers())
         guessed = (
@@ -139,7 +135,12 @@ def _of_file(
         for found in _of_constant(file, one, told, makers):
             named = against.to_name(found.name), evidence.lacks(one, found.name, rank)
             more = () if found.declared else (*guessed, *named)
-            yield one, replace(found.opposed(own, *more), group=_group(file.name, one))
+            yield (
+                one,
+                replace(
+                    found.opposed(against.to_file(file.name), *more), group=_group(file.name, one)
+                ),
+            )
 
 
 def _numbered(file: SourceFile) -> set[int]:
