@@ -135,12 +135,8 @@ def _of_file(
         for found in _of_constant(file, one, told, makers):
             named = against.to_name(found.name), evidence.lacks(one, found.name, rank)
             more = () if found.declared else (*guessed, *named)
-            yield (
-                one,
-                replace(
-                    found.opposed(against.to_file(file.name), *more), group=_group(file.name, one)
-                ),
-            )
+            opposed = found.opposed(against.to_file(file.name), *more)
+            yield one, replace(opposed, group=_group(file.name, one))
 
 
 def _numbered(file: SourceFile) -> set[int]:
