@@ -10,10 +10,9 @@ import numpy as np
 import tomlkit
 
 from spsa.config import load_config
-from spsa.config.projection import project_theta
 from spsa.config.settings import Config
 from spsa.config.source import other_values, read_sources
-from spsa.config.space import load_space
+from spsa.config.space import load_space, project_theta
 from spsa.core.parameter import Role
 from spsa.errors import Fault, InvalidInput
 from spsa.master.delivery_setup import source_of

@@ -19,8 +19,8 @@ import click
 from rich.console import Console
 
 from spsa.config.document import refused
-from spsa.config.projection import project_theta
 from spsa.config.settings import Config
+from spsa.config.space import project_theta
 from spsa.core.game_settings import GameSettings, MinusSettings
 from spsa.core.params import PlayedValues, Space
 from spsa.db import Store

@@ -19,10 +19,9 @@ from spsa.cli.common import (
     with_config,
 )
 from spsa.config.formats import EXPORTED, exported, left_out, read_file, spsa_tables
-from spsa.config.projection import params_file, written
 from spsa.config.settings import Config
 from spsa.config.source import other_values, source_lines
-from spsa.config.space import load_space
+from spsa.config.space import load_space, params_file, written
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.tables import Run

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from spsa.cli.common import actor, run_option, with_config
-from spsa.config.projection import project_theta, says
 from spsa.config.settings import Config
+from spsa.config.space import project_theta, says
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.purge_queries import PurgePlan, Selection

@@ -21,8 +21,7 @@ from pathlib import Path
 from statistics import median
 
 from spsa.config.document import Document, Key, as_number, file_text, shown
-from spsa.config.projection import params_document
-from spsa.config.space import readable_space, space_of
+from spsa.config.space import params_document, readable_space, space_of
 from spsa.core.parameter import Number, Parameter
 from spsa.core.params import Space
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput

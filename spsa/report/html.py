@@ -12,7 +12,7 @@ from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictU
 from markupsafe import Markup
 
 from spsa import __version__
-from spsa.config.projection import params_file
+from spsa.config.space import params_file
 from spsa.core.params import Space
 from spsa.report.events import EVENTS, SETTINGS, VOIDS, grouped
 from spsa.report.figures import figures

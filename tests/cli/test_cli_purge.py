@@ -7,8 +7,7 @@ import pytest
 from masters import RunUnderTest
 from purges import BAD, moved
 
-from spsa.config.projection import project_theta
-from spsa.config.space import load_space
+from spsa.config.space import load_space, project_theta
 from spsa.report.status import status
 
 

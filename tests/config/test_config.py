@@ -10,14 +10,13 @@ import pytest
 from golden import compare_cases
 
 from spsa.config import load_config, missing_files, readable_params, unwritten_games
-from spsa.config.projection import project_theta
 from spsa.config.source import (
     check_against_engine,
     check_against_source,
     option_places,
     read_sources,
 )
-from spsa.config.space import load_space
+from spsa.config.space import load_space, project_theta
 from spsa.core.game_settings import GameSettings
 from spsa.core.json_values import from_json, to_json
 from spsa.core.params import Space

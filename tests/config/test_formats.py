@@ -14,8 +14,7 @@ from outcomes import problem
 
 from spsa.algorithms import create
 from spsa.config.formats import exported, read_file, spsa_tables
-from spsa.config.projection import params_file
-from spsa.config.space import load_space
+from spsa.config.space import load_space, params_file
 from spsa.errors import InvalidInput
 
 _NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_\[\]-]{0,30}", fullmatch=True)

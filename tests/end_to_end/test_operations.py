@@ -12,7 +12,7 @@ from engines.faulty import wait_until
 from shell import broken
 from tuner import ENDLESS, Tuner, before_each_answer, engines_of, uci_tuner
 
-from spsa.config.projection import says
+from spsa.config.space import says
 from spsa.lifecycle import Purpose, RunStatus
 
 THINKING = 3.0
