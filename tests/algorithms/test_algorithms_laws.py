@@ -122,18 +122,6 @@ def test_the_difference_that_was_played_counts_and_not_the_one_asked_for(variant
     assert all(other.tolist() == first.tolist() for other in others)
 
 
-@every_rule
-@quickly
-@given(seed=st.integers(0, 2**31))
-def test_theta_stays_inside_the_bounds(variant, seed):
-    one = rule(variant, problem(reach=3.0, iterations=10))
-    state, rng = one.start(), generator(seed)
-    for k, pentanomial in enumerate(tallies(seed, count=12, pairs=2000), start=1):
-        asked = one.ask(state, k, rng)
-        state = one.tell(state, outcome(asked, pentanomial, k=k))
-        assert (np.abs(one.theta(state)) <= 3).all()
-
-
 def extremes(name):
     """Every setting by itself at the ends of its range."""
     found: list[dict[str, object]] = []

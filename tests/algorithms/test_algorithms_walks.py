@@ -108,18 +108,11 @@ def test_the_gains_of_the_iterations_row_count():
     assert kept.tolist() == same.tolist()
 
 
-def kiiski(chosen=None, **settings):
-    return create("kiiski", settings, chosen or problem())
-
-
-def test_one_game_won_moves_a_value_of_100_to_100_04():
-    """The paper's own example: delta = 20, apply_factor = 0.002; here of two games, one won."""
-    rule = kiiski(problem(np.array([100.0]), reach=500.0), apply_factor=0.002)
-    assert moved(rule, (0, 0, 0, 1, 0), np.array([40.0]))[0] == pytest.approx([0.04])
-
-
 def test_theta_follows_the_winner_by_a_part_of_every_normal_delta():
-    rule, rng = kiiski(sd=2.5, apply_factor=0.01), generator(2)
+    """Also the paper's own example: delta = 20, one game won moves 100 to 100.04."""
+    rule = create("kiiski", {"apply_factor": 0.002}, problem(np.array([100.0]), reach=500.0))
+    assert moved(rule, (0, 0, 0, 1, 0), np.array([40.0]))[0] == pytest.approx([0.04])
+    rule, rng = create("kiiski", {"sd": 2.5, "apply_factor": 0.01}, problem()), generator(2)
     step, _ = moved(rule, (4, 14, 20, 10, 2), k=9)
     assert step == pytest.approx(-8 * 0.01 * asked_by(rule, 9).offset)
     drawn = np.array([rule.ask(rule.start(), 1, rng).offset for _ in range(8000)]) / 2.5

@@ -187,9 +187,9 @@ def test_a_better_step_is_one_that_the_file_may_have(monkeypatch, factor, better
 @settings(unhurried, max_examples=10)
 @pytest.mark.parametrize("algorithm", algorithms())
 @given(seeds, tallies)
-def test_estimates_are_within_the_bounds_and_leave_frozen_parameters(algorithm, seed, results):
+def test_all_thetas_are_within_the_bounds_and_leave_frozen_parameters(algorithm, seed, results):
     for _, _, answer in walked(tuned(seed=seed, algorithm=algorithm), results):
-        for values in (answer.estimates.averaged, answer.estimates.supported):
+        for values in (answer.theta, answer.estimates.averaged, answer.estimates.supported):
             for p in SPACE.parameters if values else ():
                 assert p.minimum <= values[p.name] <= p.maximum
                 assert p.active or values[p.name] == p.value
@@ -234,12 +234,6 @@ def test_only_a_one_sided_result_is_bounded():
     for tally, is_bounded in ((ALL_WON, True), (tally_of_seed(1, PAIRS), False)):
         ((*_, answer),) = walked(tuned(elo_bound=2), [tally])
         assert answer.bounded == is_bounded
-
-
-def test_a_run_of_matches_has_a_rule_without_parameters_and_no_warning():
-    made = tuning(Space(()), "mixture", {}, iterations=1, pairs=1, seed=1)
-    theta, _ = made.start()
-    assert theta == {}
 
 
 def moved(rules):

@@ -13,7 +13,6 @@ from shell import Shell
 
 from spsa.cli import cli
 from spsa.db.migrate import upgrade
-from spsa.errors import file_failure
 
 MOST_COMMANDS, MOST_OPTIONS = 28, 150
 """Of `spsa-master`: what one person can learn."""
@@ -105,9 +104,3 @@ def test_output_that_cannot_be_written_is_a_sentence_and_a_reader_that_leaves_is
     writing.stdout.close()
     assert writing.stderr.read() == b""
     writing.wait(120)
-
-
-def test_a_folder_that_is_not_writable_is_told_with_what_to_do():
-    told, code = file_failure(PermissionError(13, "Permission denied", "config.toml"))
-    assert "config.toml: Permission denied; " in told and "use another folder" in told
-    assert code == 1

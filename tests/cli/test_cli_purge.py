@@ -22,16 +22,8 @@ def tested(store, project):
     """A run half way, whose params.toml says where theta is."""
     made = RunUnderTest(store, iterations=6)
     moved(made)
-    write_theta(project, made.now().theta)
+    project_theta(project / "params.toml", made.now().theta)
     return made
-
-
-def write_theta(project, theta):
-    project_theta(project / "params.toml", theta)
-
-
-def file_values(project):
-    return {p.name: p.value for p in load_space(project / "params.toml").parameters}
 
 
 def test_what_would_be_purged_is_shown_and_what_cannot_be_meant_is_refused(
@@ -49,7 +41,8 @@ def test_purged_and_written_out(tested, project, store, transcript):
     left = status(store, tested.now()).games_left
     transcript("purged and written out")
     after = tested.now()
-    assert file_values(project) == pytest.approx(after.theta, abs=1e-3)
+    written = {p.name: p.value for p in load_space(project / "params.toml").parameters}
+    assert written == pytest.approx(after.theta, abs=1e-3)
     assert "# a person's words" in (project / "params.toml").read_text()
     assert status(store, after).games_left == left + 8, "closed iterations are not played again"
 

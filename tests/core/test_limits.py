@@ -156,14 +156,9 @@ def test_a_limit_is_the_same_in_python_and_in_both_databases(
     shell.close()
 
 
-@pytest.fixture
-def run(store):
-    started = stage(store)
-    started.open()
-    return started
-
-
-def test_a_result_of_more_or_fewer_games_than_the_batch_has_is_refused(run):
+def test_a_result_of_more_or_fewer_games_than_the_batch_has_is_refused(store):
+    run = stage(store)
+    run.open()
     claim = run.claim("a")
     for pairs in (1, 3):
         tally = Tally(0, 0, 2 * pairs, (0, 0, pairs, 0, 0))

@@ -229,9 +229,7 @@ def test_two_parameters_may_not_write_one_number():
     for places in (*clashing, *others):
         both = [knob(place, Location.parse(place)) for place in places.split()]
         assert bool(list(conflicts(both))) is (places in clashing), places
-
-
-def test_the_two_knobs_of_an_array_are_partners_and_a_third_is_a_conflict():
+    # the two knobs of an array are partners
     roles = [Role.BASE, Role.PER_INDEX, Role.PER_INDEX]
     three = [knob(f"k{i}", Location("T"), role=role) for i, role in enumerate(roles)]
     assert [(a.name, b.name) for a, b in conflicts(three)] == [("k1", "k2")]

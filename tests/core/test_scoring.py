@@ -51,13 +51,6 @@ def test_the_other_side_is_the_negative(one, other):
     assert (a + b).pairs == a.pairs + b.pairs
 
 
-@pytest.mark.parametrize(
-    "broken", [Tally(1, 0, 0, (0, 0, 0, 1, 0)), Tally(2, 0, 0, (0, 0, 0, 1, 0)), Tally(-1, 1, 2)]
-)
-def test_counts_that_contradict_each_other_are_seen(broken):
-    assert not broken.consistent
-
-
 def test_estimates_and_tests_are_the_published_ones_and_as_before():
     """Those that are published are of final reports of fastchess."""
 
