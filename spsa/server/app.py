@@ -33,7 +33,7 @@ from spsa.server.guard import Guard, Proxy
 from spsa.server.pages import Pages
 from spsa.server.people import Forms, People, TokenGuesses
 from spsa.server.receiving import Refused, refused_by
-from spsa.server.rendering import PLOTLY, REFRESH_SECONDS, refusal, send_plotly
+from spsa.server.rendering import PLOTLY, REFRESH_SECONDS, compile_templates, refusal, send_plotly
 from spsa.server.workers import Workers
 
 THREADS = 6
@@ -49,6 +49,7 @@ log = logging.getLogger(__name__)
 
 def application(store: Store, people: People, proxy: Proxy | None = None) -> Starlette:
     """The server of a database for these people, whose requests `proxy` passes on, if any."""
+    compile_templates()
     guesses = TokenGuesses()
     forms = Forms(store, people, guesses)
     return Starlette(

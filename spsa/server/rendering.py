@@ -49,6 +49,12 @@ def refusal(
     return HTMLResponse(render("error", status=status, sentence=sentence), status, headers)
 
 
+def compile_templates() -> None:
+    """Compile all pages once, so that no answer waits for it."""
+    for name in _environment().list_templates():
+        _environment().get_template(name)
+
+
 def send_plotly(request: Request) -> Response:
     """The script that draws, compressed where the browser takes that."""
     headers = {"Cache-Control": "private, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
@@ -60,7 +66,7 @@ def send_plotly(request: Request) -> Response:
 
 @cache
 def _compressed() -> bytes:
-    return gzip.compress(plotly_script().encode())
+    return gzip.compress(plotly_script().encode(), 6, mtime=0)
 
 
 @cache
