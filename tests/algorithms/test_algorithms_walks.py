@@ -121,14 +121,10 @@ def test_theta_follows_the_winner_by_a_part_of_every_normal_delta():
     assert np.mean(np.abs(drawn) < 1) == pytest.approx(0.6827, abs=0.01)
 
 
-def constant(**settings):
-    return create("constant", settings, problem())
-
-
 @pytest.mark.parametrize("perturbation", ["spsa", "fdsa"])
 def test_examples_1_1_and_1_2_move_theta_by_r_c_for_a_win_and_minus_r_c_for_a_loss(perturbation):
     """All parameters are perturbed by c, or one after the other."""
-    rule = constant(r=0.01, c=0.75, perturbation=perturbation)
+    rule = create("constant", {"r": 0.01, "c": 0.75, "perturbation": perturbation}, problem())
     drawn = np.array([asked_by(rule, k).offset for k in range(1, 2 * N + 1)])
     if perturbation == "fdsa":
         assert drawn.tolist() == (0.75 * np.vstack([np.eye(N), np.eye(N)])).tolist()

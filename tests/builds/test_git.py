@@ -33,12 +33,6 @@ def repository(tmp_path):
     return Repository(tmp_path)
 
 
-def asking(*words: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-c", ASKING, *words], stdout=subprocess.PIPE, text=True
-    )
-
-
 def test_a_ref_is_checked_out_and_moves_while_a_commit_stays(repository, caplog, monkeypatch):
     """Also after a forced push, with which the server no longer shows the commit."""
     address, first = repository.address, repository.commit("v1", a_rs="one")
@@ -162,7 +156,10 @@ def test_two_processes_at_once_and_one_that_is_killed(repository, tmp_path, own_
             go_on.wait(30)
 
     with served(tmp_path, on_request=on_request) as server:
-        one, two, killed = (asking(f"{server}/engine.git", commit) for _ in range(3))
+        asking = [sys.executable, "-c", ASKING, f"{server}/engine.git", commit]
+        one, two, killed = (
+            subprocess.Popen(asking, stdout=subprocess.PIPE, text=True) for _ in range(3)
+        )
         for _ in range(3):
             assert downloads.acquire(timeout=30)
         assert not (own_cache / commit).exists()
