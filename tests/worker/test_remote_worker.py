@@ -16,13 +16,14 @@ import sys
 import time
 import zipfile
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 from asking import RemoteStore
 from builders import new_run, new_worker, result_of
-from console import Running, compete, worker
+from console import Running, call, compete, worker
 from engines.faulty import running_with, wait_until
 from golden import compare_cases
 from served import certify
@@ -36,8 +37,6 @@ from worker.batches.loop import NOTHING_TO_DO
 from worker.remote import ServerVersion
 from worker.update import Updates
 
-REVOKED = refusal(403, "it was revoked", "revoked")
-
 
 @pytest.fixture
 def start(server, tmp_path):
@@ -50,14 +49,13 @@ def start(server, tmp_path):
     return start_worker
 
 
-@pytest.mark.parametrize("response", [refusal(401, "this token is unknown"), REVOKED])
-def test_a_machine_that_is_not_permitted_is_told_so_and_ends(server, tmp_path, response):
+def test_a_machine_that_is_not_permitted_is_told_so_and_ends(server, tmp_path):
     """OpenBench 56: a worker with a wrong password waited in silence."""
-    server.replaced["/worker/register"] = lambda _: response
+    server.replaced["/worker/register"] = lambda _: refusal(401, "this token is unknown")
     variables = {"SPSA_TOKEN": server.token, "XDG_CACHE_HOME": str(tmp_path)}
     done = compete("--server", server.url, "-c", 1, **variables)
     assert done.returncode == 2
-    assert json.loads(response.body)["error"] in done.stderr
+    assert "this token is unknown" in done.stderr
     assert server.token not in done.stderr
 
 
@@ -205,19 +203,16 @@ def test_a_response_is_the_error_that_the_database_raises(server, held, store):
     """To a report, and to a request for a file, which is None if this machine may not have it."""
 
     def shown(files):
+        headers = dict(line.split(": ") for line in files.get("headers", "").splitlines())
         if "refusal" in files:
             status, *kind = files["refusal"].split()
-            named = {"Retry_After": files["retry"]} if "retry" in files else {}
-            response = refusal(int(status), "no", *kind, **named)
+            response = refusal(int(status), "no", *kind, **headers)
         else:
-            headers = dict(line.split(": ") for line in files.get("headers", "").splitlines())
             response = Response(files["content"].replace("{deep}", "[" * 100_000), headers=headers)
         for path in ("report", f"files/{'f' * 64}"):
             server.replaced[f"/worker/{path}"] = lambda _: response
-        for ask in (
-            lambda: store.report(held[1], result_of(held[1])),
-            lambda: store.file("f" * 64),
-        ):
+        report = partial(store.report, held[1], result_of(held[1]))
+        for ask in (report, partial(store.file, "f" * 64)):
             try:
                 yield f"{ask()!r:.30}"
             except errors.TuningError as error:
@@ -227,14 +222,6 @@ def test_a_response_is_the_error_that_the_database_raises(server, held, store):
                 yield f"{type(error).__name__}: {told}" + (f", waits {wait:g} s" if wait else "")
 
     compare_cases(Path(__file__).with_name("responses.txt"), shown)
-
-
-def test_a_redirect_is_not_followed(store, server):
-    there = {"Location": f"{server.url}/elsewhere"}
-    server.replaced["/worker/work"] = lambda _: Response(status_code=307, headers=there)
-    with pytest.raises(AWAY):
-        store.work_left()
-    assert [request.path for request in server.requests] == ["/worker/work"]
 
 
 def test_a_file_is_fetched_in_parts_and_a_lease_renewed_between_them(
@@ -302,9 +289,6 @@ def repacked(mark, lacking="", **changes):
 def quick(mark, **changes):
     """One that asks for the server's version five times a second."""
     return repacked(mark, worker_update=QUICK | changes.pop("worker_update", {}), **changes)
-
-
-OLD_PROTOCOL = {f"PROTOCOL = {PROTOCOL}": f"PROTOCOL = {PROTOCOL - 1}"}
 
 
 def sha256(data):
@@ -388,7 +372,8 @@ def test_a_server_that_becomes_strict_interrupts_the_games_and_updates(
     start_pyz, server, play, tmp_path, file, monkeypatch
 ):
     """fishtest 1166: the server refused what old workers sent, and so never told them to update."""
-    old = repacked("old", spsa_protocol=OLD_PROTOCOL)
+    older = {f"PROTOCOL = {PROTOCOL}": f"PROTOCOL = {PROTOCOL - 1}"}
+    old = repacked("old", spsa_protocol=older)
     server.offer(old, protocol=PROTOCOL - 1)
     play(1, gate=tmp_path / "never")
     with monkeypatch.context() as patch:
@@ -473,10 +458,8 @@ def test_a_file_that_has_failed_cannot_replace_a_worker_that_the_server_refuses(
 
 
 def test_a_direct_worker_waits_for_its_tables_and_keeps_its_secret(sqlite_url, tmp_path, sql):
-    words, variables = (
-        ("--spsa", "-c", 1),
-        {"DATABASE_URL": sqlite_url, "XDG_CACHE_HOME": str(tmp_path)},
-    )
+    words = ("--spsa", "-c", 1)
+    variables = {"DATABASE_URL": sqlite_url, "XDG_CACHE_HOME": str(tmp_path)}
     database = tmp_path / "spsa.db"
     database.rename(tmp_path / "later")
     running = [Running(worker(*words, "--idle-timeout", 0.1), **variables) for _ in range(2)]
@@ -535,10 +518,7 @@ def test_it_is_small_the_same_each_time_and_imports_nothing_that_needs_a_package
     assert len(packed()) < 1_500_000
     assert packed_sha256() == hashlib.sha256(packed()).hexdigest()
     code = "from spsa.server.worker_files import packed_sha256; print(packed_sha256())"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/"
-    )
-    assert done.stdout.strip() == packed_sha256()
+    assert call([sys.executable, "-c", code], Path("/")).stdout.strip() == packed_sha256()
     names = zipfile.ZipFile(pyz).namelist()
     assert names == sorted(names)
     assert not [name for name in names if name.startswith(("spsa/db", "spsa/server", "tests"))]
@@ -559,7 +539,7 @@ for name in {modules!r}:
         importlib.import_module(name)
 print(json.dumps(sorted(sys.modules)))
 """
-    done = subprocess.run([*ALONE, "-c", code], capture_output=True, text=True, cwd="/")
+    done = call([*ALONE, "-c", code], Path("/"))
     assert done.returncode == 0, done.stderr
     loaded = json.loads(done.stdout)
     assert not [name for name in loaded if name.startswith(NEVER)]
@@ -569,11 +549,8 @@ print(json.dumps(sorted(sys.modules)))
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_an_older_python_gets_a_sentence_and_a_newer_one_runs_it(pyz, python):
-    found = subprocess.run(
-        [python, "-c", "import sys; print(sys.version_info[:2] >= (3, 11))"],
-        capture_output=True,
-        text=True,
-    )
+    code = "import sys; print(sys.version_info[:2] >= (3, 11))"
+    found = subprocess.run([python, "-c", code], capture_output=True, text=True)
     if found.returncode != 0:
         pytest.skip(f"{python} does not run")
     done = run(pyz, "--version", python=[python])

@@ -16,6 +16,7 @@ import tempfile
 import textwrap
 import time
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -141,9 +142,8 @@ def test_what_cannot_be_isolated_is_not_started(folder):
 def test_the_end_of_an_engine_is_told(fault, reason, limits, stop_signal, tmp_path):
     path = faulty.engine(tmp_path, "engine", moves="e2e4", fault=fault)
     with working_folders(most_bytes=2**20) as folders, orphan_reaper(folders) as worker_id:
-        watched = EngineLimits(
-            isolation=limits.isolation, file_size=2**20, folders=folders, worker_id=worker_id
-        )
+        own = {"file_size": 2**20, "folders": folders, "worker_id": worker_id}
+        watched = replace(limits, **own)
         running = faulty.started(faulty.spec(path), stop_signal, watched)
         with pytest.raises(EngineFault, match=reason):
             running.search(*SEARCH)
@@ -226,9 +226,8 @@ def test_an_engine_leaves_nothing_and_in_the_sandbox_reaches_sees_and_signals_no
             assert process.stdout.readline() == "closed\n"
         else:
             process.kill()
-        faulty.wait_until(
-            lambda: not faulty.running_with(mark) and not faulty.running_with(path), 20
-        )
+        for word in (mark, path):
+            faulty.wait_until(lambda word=word: not faulty.running_with(word), 20)
         assert (process.poll() is None) == (end == "stopped")
         if way == "none":
             assert (connects, signals) == (None, None)
@@ -297,9 +296,8 @@ def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(tmp_path, stop_
     (other,) = set(strays()) - {one}
     assert os.getsid(one) not in (os.getsid(0), os.getsid(first._process._process.pid))
     first.close()
-    assert (
-        not faulty.alive(one) and faulty.alive(other) and faulty.alive(second._process._process.pid)
-    )
+    running = second._process._process.pid
+    assert [faulty.alive(pid) for pid in (one, other, running)] == [False, True, True]
     second.close()
     assert not faulty.alive(other)
 
@@ -334,21 +332,17 @@ WAYS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 }
 
 
-def match(folder, way, **switches):
-    """A real match of an engine that always wins and one that leaves daemons behind."""
-    engines = [faulty.engine(folder, "plus", moves=faulty.WINNER), animal(folder, **switches)]
-    words, variables = WAYS[way]
-    words += ("--book", str(faulty.start_book(folder)), "--nodes", "3000", "--games", "2")
-    return Running(worker(*engines, *words), **variables)
-
-
 @pytest.mark.parametrize("way", WAYS)
 def test_a_match_that_is_killed_leaves_nothing_and_has_said_what_is_missing(tmp_path, strays, way):
     """With PID namespaces not even a process that has dropped its environment."""
     bare = way == "namespaces" and EngineLimits(isolation=isolation()).own_pids
     switches = {"bare": True} if bare else {}
     pid = tmp_path / "pid"
-    playing = match(tmp_path, way, fault="hang", at_ply=1, pid=pid, **switches)
+    minus = animal(tmp_path, fault="hang", at_ply=1, pid=pid, **switches)
+    words, variables = WAYS[way]
+    words += ("--book", str(faulty.start_book(tmp_path)), "--nodes", "3000", "--games", "2")
+    plus = faulty.engine(tmp_path, "plus", moves=faulty.WINNER)
+    playing = Running(worker(plus, minus, *words), **variables)
     playing.until(lambda: pid.exists() and len(strays()) == 1)
     playing.kill()
     faulty.wait_until(lambda: not strays() and not faulty.running_with(f"--pid={pid}"))

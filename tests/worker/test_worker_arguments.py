@@ -18,14 +18,8 @@ from console import compete as run_compete
 from engines.faulty import engine
 from golden import compare_cases
 
-from spsa.core.game_settings import (
-    Adjudication,
-    DrawRule,
-    GameSettings,
-    ResignRule,
-    TimeControl,
-    TimeKind,
-)
+from spsa.core.game_settings import GameSettings, TimeControl
+from spsa.core.json_values import to_json
 from spsa.errors import InvalidInput, report_defect
 from worker import cli
 from worker.batches.service import server_of
@@ -37,7 +31,6 @@ from worker.settings import Settings
 EPD = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -"
 PGN = '[Event "?"]\n\n1. e4 e5 2. Nf3 (2. f4 exf4) 2... Nc6 {a remark} 3. Bb5 a6 *\n\n'
 LONG_PATH = "/" + "x" * 5000
-MATCH = ("engine", "engine", "--games", "4")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -74,13 +67,25 @@ def ready(typed):
     return settings if settings.is_worker or settings.replay else match_of(*engines, settings)
 
 
+def match_shown(found):
+    """Who plays, between which bounds, and what is set otherwise than by default."""
+    plus, minus, settings = found.template.plus, found.template.minus, found.template.settings
+    usual = to_json(GameSettings(time_control=TimeControl(low=1.0, high=1.0)))
+    unusual = {name: value for name, value in to_json(settings).items() if value != usual[name]}
+    return f"{plus.name} {dict(plus.options)}, {minus.name}, {found.bounds}: {unusual}"
+
+
 def played(settings):
     """Where a worker plays and with which token; where a replay finds its batch, and which."""
+    if isinstance(settings, Match):
+        return match_shown(settings)
     batch = place_of(settings.replay) if settings.replay else None
     served = server_of(settings, os.environ)
     url = private_url(settings.database_url, settings.database_url_file) if not served else ""
     where = url or "{}, {}".format(*served)
     until = f", until {settings.idle_limit:g} s without work" if settings.idle_limit < inf else ""
+    if settings.labels:
+        until += f", as {settings.labels}: {settings.only_runs}, not {settings.not_runs}"
     return f"{where}, {batch}" if batch else where + until
 
 
@@ -134,29 +139,6 @@ def test_a_cache_that_cannot_be_is_refused_before_a_claim(places, sqlite_url):
     done = run_compete("--spsa", "--once", DATABASE_URL=sqlite_url, XDG_CACHE_HOME=LONG_PATH)
     assert (done.returncode, done.stdout) == (2, ""), done
     assert "File name too long" in done.stderr and "Traceback" not in done.stderr
-
-
-def test_what_is_right_is_taken():
-    found = ready([*MATCH, "--sprt", "-5", "5", "--draw", "7", "2", "9", "--resign", "4", "300"])
-    assert isinstance(found, Match) and found.bounds == (-5, 5)
-    every = found.template
-    assert (every.plus.name, every.minus.name) == ("engine (1)", "engine (2)")
-    assert every.settings.adjudication == Adjudication(
-        draw=DrawRule(move_number=7, count=2, score=9), resign=ResignRule(count=4, score=300)
-    )
-    typed = "--tc 40/86400+86400 --margin 2 --no-adjudication --book book.pgn -c 4096 --force"
-    found = ready([*MATCH, *typed.split(), "--option", "Hash=ß \u265e"])
-    assert isinstance(found, Match) and found.template.plus.options == {"Hash": "ß \u265e"}
-    clock = TimeControl(
-        kind=TimeKind.CLOCK, low=86_400, high=86_400, increment=86_400, moves=40, margin=2
-    )
-    no_rules = Adjudication(draw=None, resign=None, max_moves=None)
-    assert found.template.settings == GameSettings(time_control=clock, adjudication=no_rules)
-    typed = "--spsa --database-url sqlite:///s.db --run b --run a --label z --label a.1"
-    served = ready([*typed.split(), "--not", "c d", "--name", "x" * 200])
-    assert isinstance(served, Settings)
-    assert (served.only_runs, served.not_runs) == (("b", "a"), ("c d",))
-    assert served.labels == ("z", "a.1")
 
 
 def test_a_machine_keeps_its_secret_where_nobody_else_reads_it(tmp_path):

@@ -130,10 +130,8 @@ def test_every_misbehaviour_ends_as_defined_in_time_and_leaves_nothing(name, tmp
     faulty.wait_until(lambda: not any(map(faulty.alive, pids)))
 
 
-@pytest.mark.parametrize(
-    ("fault", "ply"),
-    [("twice", 3), ("twice", 2), ("again", 2)],  # ply 2 is the last one of its second game
-)
+# ply 2 is the last one of its second game
+@pytest.mark.parametrize(("fault", "ply"), [("twice", 3), ("twice", 2), ("again", 2)])
 def test_who_answers_twice_at_the_end_of_a_game_or_a_pair_spoils_that_pair(fault, ply, tmp_path):
     animal = Animal("garbage", fault, switches={"at_ply": ply})
     assert told(animal, tmp_path).startswith("minus: garbage: ")
@@ -310,13 +308,11 @@ def job(plus, minus, **over):
 
 def test_changed_options_are_sent_to_the_engine_that_runs(pool, tmp_path):
     declared = ["Margin type spin default 0 min 0 max 9", "Depth type spin default 0 min 0 max 9"]
-    plus = faulty.engine(
-        tmp_path, "plus", moves=faulty.WINNER, log=tmp_path / "log", option=declared
-    )
+    switches = {"log": tmp_path / "log", "option": declared}
+    plus = faulty.engine(tmp_path, "plus", moves=faulty.WINNER, **switches)
     minus = faulty.engine(tmp_path, "minus", moves=faulty.LOSER)
     for options in ({"Margin": "1", "Depth": "2"}, {"Margin": "3", "Depth": "2"}, {"Margin": "3"}):
-        pool.submit(job(plus, minus, options=options))
-        assert faulty.until_the_end(pool)[-1] == JobEnded("job")
+        assert events(pool, job(plus, minus, options=options))[-1] == JobEnded("job")
     log = (tmp_path / "log").read_text().splitlines()
     assert log.count("quit") == 1
     assert [line for line in log if line.startswith("setoption")] == [
@@ -346,24 +342,19 @@ def test_a_job_that_waits_can_be_stopped_and_the_next_one_plays(pool, winner, lo
 def test_a_refused_option_or_a_defect_costs_a_job_and_not_the_slot(
     pool, winner, loser, monkeypatch, tmp_path
 ):
-    pool.submit(job(winner, loser, options={"Nonsense": "1"}, max_void=9))
-    void, end = faulty.until_the_end(pool)
+    void, end = events(pool, job(winner, loser, options={"Nonsense": "1"}, max_void=9))
     assert void.fault.reason == "refused option"
     assert "is void and would be void again: plus: refused option: " in end.failure
     assert end.culprit == "plus"
     with monkeypatch.context() as patch:
         patch.setattr("worker.runner.pool.play_pair", Mock(side_effect=ZeroDivisionError))
-        pool.submit(job(winner, loser))
-        (end,) = faulty.until_the_end(pool)
+        (end,) = events(pool, job(winner, loser))
     assert "ZeroDivisionError" in end.failure and not end.culprit
-    pool.submit(job(winner, loser))
-    assert faulty.until_the_end(pool)[-1] == JobEnded("job")
+    assert events(pool, job(winner, loser))[-1] == JobEnded("job")
     assert (tmp_path / "winner.log").read_text().split().count("uci") == 3, "a new one each time"
 
 
-def test_the_engines_of_the_next_job_start_beforehand_and_those_of_no_job_end(
-    stop_signal, tmp_path
-):
+def test_the_engines_of_the_next_job_start_early_and_those_of_no_job_end(stop_signal, tmp_path):
     def sides(name, **options):
         switches = {"log": tmp_path / name, "option": "Margin type spin default 0 min 0 max 9"}
         path = faulty.engine(tmp_path, f"{name}.engine", moves=faulty.WINNER, **switches)

@@ -33,7 +33,7 @@ from builders import (
     tally_of_seed,
 )
 from cutting import CutStore
-from engines.faulty import PATIENT, WINNER, children, engine, start_book, wait_until
+from engines.faulty import PATIENT, children, engine, start_book, wait_until
 from golden import compare_cases
 from trials import open_scripted
 
@@ -56,7 +56,7 @@ from spsa.protocol import BatchReport, BatchResult, Engine, HeldClaim, Measured
 from worker.batches import jobs as scaling
 from worker.batches.database_client import Backoff, DatabaseClient
 from worker.batches.jobs import JobMaker
-from worker.batches.loop import NOTHING_TO_DO, Worker
+from worker.batches.loop import Worker
 from worker.runner.loop import ActiveJob, Interrupts, JobList
 from worker.runner.pool import JobEnded, Pool
 from worker.runner.position import Position
@@ -128,25 +128,20 @@ def test_an_engine_that_never_plays_pauses_the_run_with_its_reason(staged, offer
     assert (blamed, failures) == (digest(tmp_path / "minus"), 3)
 
 
-@pytest.mark.parametrize("until", [{"idle_timeout": 0.05}, {"once": True}])
-def test_without_work_it_says_so(sqlite_store, tmp_path, until):
-    assert work(sqlite_store, tmp_path, **until) == NOTHING_TO_DO
-
-
 class Watched:
     """A store that tells what was asked, by paths of requests, and answers some otherwise."""
 
     def __init__(self, store, **instead):
-        self._store, self._instead, self.calls = store, instead, []
+        self._store, self.instead, self.calls = store, instead, []
 
     def ask(self, request):
-        answer = self._instead.get(request.path, self._store.ask)(request)
+        answer = self.instead.get(request.path, self._store.ask)(request)
         if request.path != "claim" or answer is not None:
             self.calls.append(request.path)
         return answer
 
     def file(self, sha256):
-        return self._instead.get("file", self._store.file)(sha256)
+        return self.instead.get("file", self._store.file)(sha256)
 
 
 def test_a_lost_lease_ends_the_games_and_nothing_is_reported(staged, offer, tmp_path):
@@ -239,22 +234,16 @@ def test_arguments_a_book_and_a_side_file_reach_the_engines(where, sqlite_store,
     ("provides", "taken"), [((), "any"), (("x86-64-v2",), "v2"), (("x86-64-v2", "x86-64-v3"), "v3")]
 )
 def test_a_machine_plays_the_highest_level_that_it_has(provides, taken, staged, tmp_path):
-    sides = {
-        name: tuple(
-            published(engine(tmp_path, f"{side}-{name}", moves=WINNER, log=tmp_path / name / side))
-            for side in ("plus", "minus")
-        )
-        for name in ("any", "v3", "v2")
-    }
-    plus, minus = sides["any"]
-    variants = {"x86-64-v3": sides["v3"], "x86-64-v2": sides["v2"]}
+    def sides(level):
+        paths = [engine(tmp_path, f"{side}-{level}", pid=f"{side}-{level}") for side in "+-"]
+        return [published(path) for path in paths]
+
+    plus, minus = sides("any")
+    variants = {"x86-64-v3": sides("v3"), "x86-64-v2": sides("v2")}
     staged.open(plus=plus, minus=minus, variants=variants)
-    claim = staged.claim("one")
-    assert claim is not None
     cache = JobMaker(tmp_path / "cache", staged.store.file, provides=provides)
-    assert [Path(spec.path).name for spec in cache.specs(claim)] == [
-        side.sha256 for side in sides[taken]
-    ]
+    specs = cache.specs(staged.claim("one"))
+    assert [Path(spec.path).name for spec in specs] == [side.sha256 for side in sides(taken)]
 
 
 def test_how_many_jobs_are_wanted_and_which_have_room():
@@ -307,10 +296,9 @@ def test_a_foreign_engine_gets_the_options_of_its_row_alone(staged, tmp_path, mo
     monkeypatch.setattr(JobMaker, "path", lambda _, engine, *__: Path(f"/{engine.sha256}"))
     net = EngineFile(path="/net", sha256="0" * 64)
     own = {"engine_options": {"Hash": "9"}, "engine_files": {"Net": net}}
-    settings = replace(
-        TERMS, **own, engine_arguments=("-x",), minus=MinusSettings(handicap=4, foreign=True)
-    )
-    settings = replace(settings, time_control=MOVETIME, scale=Scale(target_nps=1000))
+    scaled = {"time_control": MOVETIME, "scale": Scale(target_nps=1000)}
+    foreign = {"minus": MinusSettings(handicap=4, foreign=True)}
+    settings = replace(TERMS, **own, **scaled, **foreign, engine_arguments=("-x",))
     staged.open(game_settings=settings)
     claim = staged.claim("one")
     assert claim is not None
@@ -341,17 +329,11 @@ def test_a_cache_forgets_the_oldest_engines(tmp_path, monkeypatch):
 def test_one_batch_that_cannot_be_played_leaves_the_others(staged, offer, tmp_path, sql):
     """The row of one iteration names a binary that nobody has; the worker plays the next one."""
     offer()
-    missing = new_engine("missing", path=str(tmp_path / "missing"))
-    minus = published(tmp_path / "minus")
-    plus_path = tmp_path / "plus"
-    staged.open(
-        k=2, opened_on=0, in_flight=2, plus=missing, minus=minus, target_games=2, batch_games=2
-    )
+    sides = {"plus": new_engine("missing", path="/none"), "minus": published(tmp_path / "minus")}
+    staged.open(k=2, opened_on=0, in_flight=2, target_games=2, batch_games=2, **sides)
     sql("UPDATE spsa_iteration SET status = 'pending' WHERE k = 2")
     assert work(staged.store, tmp_path, max_batches=5) == 0
-    assert plus_path.exists()
-    rows = sql(STATUS_AND_FAILURES)
-    assert [tuple(row) for row in rows] == [("done", 0), ("done", 0), ("ready", 1)]
+    assert sql(STATUS_AND_FAILURES) == [("done", 0), ("done", 0), ("ready", 1)]
 
 
 @pytest.mark.parametrize(
@@ -366,9 +348,7 @@ def test_a_result_that_is_refused_for_good_never_ends_a_worker(staged, offer, tm
 
 
 def test_tables_that_become_those_of_another_version_end_a_worker(staged, tmp_path):
-    changed = Watched(
-        staged.store, claim=Mock(side_effect=errors.SchemaMismatch("of another version"))
-    )
+    changed = Watched(staged.store, claim=Mock(side_effect=errors.SchemaMismatch("changed")))
     with pytest.raises(errors.SchemaMismatch):
         work(changed, tmp_path)
 
@@ -473,11 +453,6 @@ def said(caplog):
     logging.getLogger("worker").propagate = False
 
 
-def times_asked(folder):
-    asked = [line.split() for line in (folder / "log").read_text().splitlines()]
-    return [int(words[2]) for words in asked if words[:2] == ["go", "movetime"]]
-
-
 @pytest.mark.usefixtures("exact")
 def test_a_slow_machine_gets_more_time_and_says_so(staged, gated, tmp_path, sql, said):
     gated(time_control=MOVETIME, scale=Scale(target_nps=round(3.3 * NPS)))
@@ -493,8 +468,8 @@ def test_a_slow_machine_gets_more_time_and_says_so(staged, gated, tmp_path, sql,
         Position(Opening.of(opening.board())).command.decode() for opening in measured
     }
     assert lines.count("ucinewgame") == 2 * 6 + 2 * 2, "of two slots, and of two pairs"
-    in_games = [time for time in times_asked(tmp_path) if time != 250]
-    assert set(in_games) == {round(1000 * 0.2 * scales[0])}
+    searches = {line for line in lines if line.startswith("go")}
+    assert searches == {"go movetime 250", f"go movetime {round(1000 * 0.2 * scales[0])}"}
     assert said().count("nodes a second here, so times are multiplied by 3.") == 1
     (share,) = staged.store.worker_shares(staged.run.id)
     assert (share.least_scale, share.most_scale) == (scales[0], scales[0])
@@ -509,30 +484,17 @@ def test_a_machine_outside_the_limits_is_told_and_not_served_and_not_blamed(
     with pytest.raises(scaling.TuningError, match=r"the scale is \d+\S*; the run allows 0.25 to 4"):
         watched_work(staged.store, tmp_path, slots=2, once=True)
     assert said().count("this machine cannot play it") == 1
-    assert sql("SELECT DISTINCT status, attempt, last_error FROM spsa_batch") == [
-        ("ready", 0, None)
-    ]
+    rows = sql("SELECT DISTINCT status, attempt, last_error FROM spsa_batch")
+    assert rows == [("ready", 0, None)]
     assert sql("SELECT * FROM spsa_failure") == []
     ((left_out,),) = sql("SELECT not_runs FROM spsa_worker WHERE name = 'me'")
     assert list(json.loads(left_out)) == ["first"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"time_control": MOVETIME, "scale": Scale(target_nps=1)}, "does not say how many nodes"),
-        (
-            {"time_control": ONE_NODE, "engine_options": {"Threads": "3"}},
-            "= 3 needs as many slots, and there are 2",
-        ),
-    ],
-)
-def test_what_cannot_be_scaled_or_does_not_fit_a_machine_is_a_sentence(
-    settings, said, staged, gated, tmp_path, monkeypatch
-):
+def test_a_scale_needs_an_engine_that_counts_its_nodes(staged, gated, tmp_path, monkeypatch):
     monkeypatch.setattr(scaling.SearchReply, "nodes", 0)
-    gated(**settings)
-    with pytest.raises(scaling.TuningError, match=said):
+    gated(time_control=MOVETIME, scale=Scale(target_nps=1))
+    with pytest.raises(scaling.TuningError, match="does not say how many nodes"):
         watched_work(staged.store, tmp_path, slots=2, max_batches=1)
 
 
@@ -574,14 +536,6 @@ def client(asked, run):
     return DatabaseClient(asked, WORKER, LEASE, QUICK)
 
 
-def reported(claim, **over):
-    return BatchReport(held=HeldClaim.of(claim), result=result_of(claim, **over))
-
-
-def its_batches(run):
-    return [(b.status, b.attempt, b.tally) for b in run.store.batches(run.run.id)]
-
-
 @pytest.fixture
 def now(monkeypatch):
     """The monotonic clock, in a list."""
@@ -618,18 +572,10 @@ def test_a_client_backs_off_until_it_is_due_again(asked, now):
 
 def test_a_worker_claims_renews_and_ends_when_it_is_due(client, asked, run, now):
     pool, began = MagicMock(__len__=lambda _: 2), now[0]
-    jobs = Mock(job=Mock(side_effect=errors.TuningError("no such engine")))
-    waits = (Backoff(first=wait, growth=2.0, cap=60.0, jitter=0.0) for wait in (1.0, 8.0))
-    polls, failures = waits
-    worker = Worker(
-        client,
-        pool,
-        jobs,
-        Settings(idle_timeout=100.0),
-        Interrupts(),
-        poll=polls,
-        after_failure=failures,
-    )
+    pool.check_room.side_effect = errors.TuningError("it needs more slots")
+    growing = {"growth": 2.0, "cap": 60.0, "jitter": 0.0}
+    waits = {"poll": Backoff(first=1.0, **growing), "after_failure": Backoff(first=8.0, **growing)}
+    worker = Worker(client, pool, Mock(), Settings(idle_timeout=100.0), Interrupts(), **waits)
     for seconds, claims in ((0, 1), (7.9, 1), (0.2, 2)):
         now[0] += seconds
         worker.turn()
@@ -692,7 +638,8 @@ def test_a_claim_and_a_report_whose_responses_are_lost_are_made_once(client, run
     store.cut_next(cut)
     with pytest.raises(errors.DatabaseUnreachable):
         client.claim()
-    client.enqueue(reported(claim := client.claim()))
+    claim = client.claim()
+    client.enqueue(BatchReport(held=HeldClaim.of(claim), result=result_of(claim)))
     store.cut_next(cut)
     with pytest.raises(errors.DatabaseUnreachable):
         client.deliver()
@@ -701,7 +648,8 @@ def test_a_claim_and_a_report_whose_responses_are_lost_are_made_once(client, run
     assert client.unreported == 0
     assert (client.claim().seq, client.claim()) == (1, None)
     counted = tally_of_seed(claim.seed, claim.pairs)
-    assert its_batches(run) == [("done", 1, counted), ("leased", 1, Tally())]
+    rows = [(row.status, row.attempt, row.tally) for row in store.batches(run.run.id)]
+    assert rows == [("done", 1, counted), ("leased", 1, Tally())]
     (iteration,) = run.store.iterations(run.run.id)
     assert iteration.games_played == 4
 
@@ -776,15 +724,11 @@ def test_a_worker_that_is_idle_says_so_again_when_it_has_had_a_batch(client, run
         assert client.claim() is not None
 
 
-def test_a_claim_that_is_refused_for_now_waits_as_long_as_the_server_says(
-    client, asked, now, monkeypatch
-):
+def test_a_claim_that_is_refused_for_now_waits_as_long_as_the_server_says(client, asked, now):
     client.renew([], Measured())
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            asked, "ask", Mock(side_effect=errors.TooManyRequests("too many batches", 60.0))
-        )
-        assert client.claim() is None
+    asked.instead["claim"] = Mock(side_effect=errors.TooManyRequests("too many batches", 60.0))
+    assert client.claim() is None
+    asked.instead.clear()
     now[0] += 59
     assert client.claim() is None
     now[0] += 2

@@ -40,9 +40,8 @@ main()
 """
 
 
-@pytest.fixture
-def loaded(database_url, tmp_path):
-    """The modules of a worker at its end, after a batch."""
+@pytest.mark.slow
+def test_a_worker_loads_only_what_it_plays_with(database_url, tmp_path):
     with Store(database_url) as store:
         opened(store, tmp_path, NODES)
     command = [sys.executable, "-c", START, "--spsa", "-c", "1", "--max-batches", "1"]
@@ -50,13 +49,8 @@ def loaded(database_url, tmp_path):
     assert done.returncode == 0, done.stderr
     tuned, modules = json.loads(done.stdout)
     assert tuned == [0, 0.0002, [20_000, 20, 50], True], "its memory is hidden"
-    return frozenset(modules)
-
-
-@pytest.mark.slow
-def test_a_worker_loads_only_what_it_plays_with(loaded, database_url):
     of_a_server = OF_A_SERVER if database_url.startswith("postgresql") else set()
-    assert loaded & (NEVER | OF_A_SERVER) == of_a_server
+    assert set(modules) & (NEVER | OF_A_SERVER) == of_a_server
 
 
 SCRIPT = ROOT / "tests" / "support" / "plain_system.py"
