@@ -115,7 +115,7 @@ def test_no_command_follows_an_interrupt_or_a_failed_start(start, server, tmp_pa
 
 
 def test_a_worker_without_work_says_why_in_one_line_each(start, server):
-    store, run = server.staged.store, server.staged.run
+    store = server.staged.store
     store.pause("first", "me", "why")
     running = start("--label", "fast", "--not", "second")
     running.until(lambda: "no run needs games" in running.log)
@@ -123,8 +123,7 @@ def test_a_worker_without_work_says_why_in_one_line_each(start, server):
     server.staged.open(requires=("big-memory",))
     running.until(lambda: "requires big-memory, and this worker has only" in running.log)
     store.pause("first", "me", "why")
-    other = store.create_run(new_run(name="second"))
-    assert other.id != run.id
+    store.create_run(new_run(name="second"))
     running.until(lambda: "this worker leaves out the run second" in running.log)
     store.set_aside(MACHINE, "4 of its last batches failed", "me")
     running.until(lambda: "set aside and gets no batches: 4 of its last" in running.log)

@@ -251,8 +251,7 @@ def test_a_worker_that_is_killed_while_it_starts_engines_leaves_none(tool):
     """The namespaces alone do not do that: of 120 such workers, bwrap left engines of 61 alive."""
     for _ in range(10):
         mark = f"7{random.randrange(10**6):06}.5"
-        command = [sys.executable, "-c", STARTER, mark]
-        process = Running(command)
+        process = Running([sys.executable, "-c", STARTER, mark])
         process.until(lambda process=process: "\n" in process.out)
         if "own PIDs" not in process.out:
             pytest.skip(f"{tool} makes no PID namespace here")
