@@ -34,7 +34,6 @@ _MOVE = re.compile(rb"bestmove\s+([a-h][1-8][a-h][1-8][qrbn]?)(?=\s|$)")
 _SCORE = re.compile(rb" score (cp|mate) (-?\d+)(?=\s|$)")
 _NODES = re.compile(rb" nodes (\d+)(?=\s|$)")
 _DEPTH = re.compile(rb" depth (\d+)(?=\s|$)")
-_INFO = re.compile(rb"info (?!string)(.* )?score ")
 _SHOWN_BYTES = 80  # of a line that is no move
 
 
@@ -228,9 +227,17 @@ def _refuse_endless(output: bytearray) -> None:
 
 
 def last_info(output: bytearray, end: int) -> bytes:
-    """The last `info` line with a score in output[:end], which ends with a line, else nothing."""
-    lines = reversed(bytes(output[:end]).split(b"\n"))
-    return next(filter(_INFO.match, lines), b"")
+    """The last `info` line with a score in output[:end], which ends with a line, else nothing.
+
+    Lines without a score are passed over, not parsed: this is done for every move.
+    """
+    while (at := output.rfind(b" score ", 0, end)) >= 0:
+        start = output.rfind(b"\n", 0, at) + 1
+        line = bytes(output[start : output.find(b"\n", at)])
+        if line.startswith(b"info ") and not line.startswith(b"info string"):
+            return line
+        end = start
+    return b""
 
 
 def _no_move(line: bytes) -> EngineFault:
