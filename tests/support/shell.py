@@ -1,4 +1,4 @@
-"""Somebody with a shell on the tuner's database: any statement, the passing of time, invariants."""
+"""A person with an SQL client on the tuner's database: any statement, later times, invariants."""
 
 from pathlib import Path
 from typing import Any

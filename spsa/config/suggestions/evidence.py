@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from spsa.builds.sources.constant import Kind, SourceConstant, SourceFile
-from spsa.config.suggestions import objections as against
-from spsa.config.suggestions.objections import holds, words
+from spsa.config.suggestions.objections import UNNAMED, UNREAD, UNRELATED, holds, words
 
 _NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -72,13 +71,13 @@ class Evidence:
         own = {one.name, *(str(access.position) for each in places for access in each)}
         is_told, parts = one.kind is Kind.MACRO, words("_".join((*one.scope, name)))
         if self.read and not is_told and self.read.isdisjoint(own):
-            return against.UNREAD
+            return UNREAD
         is_pair = any(end.field and end.position == 1 for each in places for end in each[-1:])
         is_pair = is_pair and any(abs(e.number) > 2 for e in one.numbers())  # no knight's move
         used = is_pair or is_told or not self.read or not self.weighed.isdisjoint(own)
         pattern = f"{_CLEAR}|{_OF_BOARD}" if rank > 0 else _CLEAR
         speaks = holds(_SURE, parts) or (used and holds(pattern, parts)) or (is_told and rank > 0)
-        return "" if speaks and rank >= 0 else against.UNNAMED if rank > 0 else against.UNRELATED
+        return "" if speaks and rank >= 0 else UNNAMED if rank > 0 else UNRELATED
 
 
 def evidence_of(files: Collection[SourceFile]) -> Evidence:

@@ -15,9 +15,9 @@ from itertools import pairwise
 from math import ceil, floor, inf
 from statistics import median
 
+import spsa.config.suggestions.objections as against
 from spsa.builds.sources.constant import Bounds, Element, Opaque, SourceConstant, SourceFile
 from spsa.builds.sources.reading import PRINTED
-from spsa.config.suggestions import objections as against
 from spsa.core.parameter import Access, Location, Number
 from spsa.core.uci_options import Declarations, Declared
 
