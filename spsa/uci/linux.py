@@ -220,9 +220,11 @@ def orphan_reaper(folders: Folders | None = None) -> Iterator[str]:
     """
     worker, pid = os.urandom(_ID_BYTES).hex(), os.getpid()
     source, pipe = os.pipe()
+    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, _IGNORED)  # the reaper never gets them
     child = os.fork()
     if child == 0:
         _reap(source, worker, pid, folders)
+    signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
     os.close(source)
     try:
         yield worker
@@ -261,8 +263,6 @@ def _detach(source: int) -> None:
     """Leave the worker's terminal, close its files, and hide its secrets."""
     os.setsid()
     hide_memory()
-    for number in _IGNORED:
-        signal.signal(number, signal.SIG_IGN)
     gc.disable()
     os.closerange(0, source)
     os.closerange(source + 1, os.sysconf("SC_OPEN_MAX"))

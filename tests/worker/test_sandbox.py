@@ -309,10 +309,10 @@ def test_other_processes_live_on(tmp_path, monkeypatch):
         plain = subprocess.Popen(sleep)
         foreign = subprocess.Popen(sleep, env={ENGINE_ID: f"{other}.1"})
         with orphan_reaper() as worker_id:
+            for reaper in faulty.children() - {plain.pid, foreign.pid}:
+                os.kill(reaper, signal.SIGTERM)  # one of them has just begun
             own = subprocess.Popen(sleep, env={ENGINE_ID: f"{worker_id}.10"})
             faulty.wait_until(lambda: has_id(own.pid) and has_id(foreign.pid))
-            for reaper in faulty.children() - {plain.pid, foreign.pid, own.pid}:
-                os.kill(reaper, signal.SIGTERM)
             with closing(StopSignal()) as stop_signal:
                 with_a_stray(tmp_path, stop_signal, worker_id).close()
             assert own.poll() is None
