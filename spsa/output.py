@@ -54,7 +54,7 @@ def exit_code(program: str, command: Callable[[], object]) -> int:
         result = command()
     except InvalidInput as error:
         count = len(error.faults)
-        counted = f"{count} fault{'s' if count > 1 else ''}; nothing was built or played"
+        counted = f"{count} fault{'s' if count > 1 else ''}; nothing was done"
         echo(*map(_as_typed, error.lines), counted, err=True)
         return error.exit_code
     except TuningError as error:

@@ -129,7 +129,7 @@ def test_errors_are_a_line_each_and_a_compilers_words_are_more(capsys):
     assert lines[0] == f"spsa-master: paused: {SHOWN}"
     assert lines[1].startswith("xxx") and f"{ELLIPSIS}:8: [box" in lines[2]
     assert all(len(line) < 1_600 for line in lines[1:3])
-    assert lines[3] == "2 faults; nothing was built or played"
+    assert lines[3] == "2 faults; nothing was done"
     assert lines[4:] == ["spsa-master: cargo ended", r"\x1b[31merror\x1b[0m: no"]
 
 

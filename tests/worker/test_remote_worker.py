@@ -114,6 +114,7 @@ def test_no_command_follows_an_interrupt_or_a_failed_start(start, server, tmp_pa
     assert not over.exists()
 
 
+@pytest.mark.slow
 def test_a_worker_without_work_says_why_in_one_line_each(start, server):
     store = server.staged.store
     store.pause("first", "me", "why")
