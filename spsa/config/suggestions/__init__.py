@@ -127,7 +127,7 @@ def _of_file(
         guessed = (
             against.NUMBERED if id(one) in numbered else "",
             *told.against(one.name),
-            against.to_coarse(one),
+            against.to_coarse(one, _name(one)),
             against.SIGNS if are_signs else "",
             against.to_name(_name(one)),
             against.to_scope(one.scope),

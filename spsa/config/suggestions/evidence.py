@@ -8,21 +8,19 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from spsa.builds.sources.constant import Kind, SourceConstant, SourceFile
-from spsa.config.suggestions.objections import UNNAMED, UNREAD, UNRELATED, holds, words
+from spsa.config.suggestions.objections import NO_CODE, UNNAMED, UNREAD, UNRELATED, holds, words
 
-_NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
 _NAME = re.compile(r"[^\W\d]\w*")
 _WRITTEN = re.compile(r"\b(\w{3,})(?:\s*\[[^\]\n]*\])*\s*(?:[-+*/|&^]|<<|>>)?=(?![=>])")
 _STRENGTH = re.compile(
-    r"(?i)\w*(negamax|alpha_?beta|q_?search|quiesce)\w*|pvs|think|iterat(e|ive_?deepening)|aspirat\w*"
+    r"(?i)\w*(negamax|alpha_?beta|q_?search|quiesce(?!nt))\w*|pvs|think|iterat(e|ive_?deepening)|aspirat\w*"
     r"|([a-z]{2,6}_?)?search(_?(root|(non_?)?pv|zero|zw|main|node|moves?|position|iterat\w*|best_?move"
     r"|internal|inner|helper|impl|rec\w*|worker|full|depth))?|(\w*_)?eval(uate|uation)?"
     r"|(static|lazy)_?eval\w*|eval\w*_?(position|board|all|static|internal|pos|pieces?|pawns?)"
 )
 """The functions with which search and evaluation begin."""
 _STEPS_OF_DATA = 2
-"""A table that search reads is filled by one function from what another one has filled."""
-
+"""A table that search reads is filled by one function from what has filled."""
 
 _CLAUSE = re.compile(r"[;{}]|&&|\|\|")
 _INDEX = re.compile(r"\[[^\[\]]*\]")
@@ -84,10 +82,9 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
     """From all that search and evaluation call, and from what fills what they read."""
     texts: dict[str, list[str]] = {}
     for name, text in (definition for file in files for definition in file.definitions):
-        texts.setdefault(name, []).append(_NO_CODE.sub(" ", text))
+        texts.setdefault(name, []).append(NO_CODE.sub(" ", text))
     begin = set(filter(_STRENGTH.fullmatch, texts))
-    plain = (_NO_CODE.sub(" ", file.text) for file in files)
-    found = Evidence(weighed={name for text in plain for name in _weighed(text)})
+    found = Evidence(weighed={n for f in files for n in _weighed(NO_CODE.sub(" ", f.text))})
     open_names = begin | ({""} & texts.keys() if begin else set())
     for _ in range(1 + _STEPS_OF_DATA):
         while open_names:

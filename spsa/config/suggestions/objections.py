@@ -76,12 +76,12 @@ _OF_USE = _Rule(
 )
 _OF_PHASE = _Rule(
     PHASE,
-    whole=r"\w*(PHASES?|GAME_STAGE)(_\w+)?|\w*PIECES_FOR_END_?GAME|END_?GAME_(MATERIAL|PIECES)_\w+|((MID(DLE)?|END)_?GAME|[ME]G)(_LIMIT)?",
+    whole=r"\w*(PHASES?|GAME_STAGE)(_\w+)?|\w*PIECES_FOR_END_?GAME|END_?GAME_(MAT(ERIAL)?|PIECES)(_\w+)?|((MID(DLE)?|END)_?GAME|[ME]G)(_LIMIT)?",
 )
 _OF_NAME = (
     _Rule(
         _SIZE,
-        whole=r"MAXMOBILITY|DEPTH_(LIMIT|MAX)|(MIN|SEARCH|START|TARGET|DEFAULT(_\w+)?)_DEPTH"
+        whole=r"MAXMOBILITY|DEPTH_(LIMIT|MAX)|(MIN|SEARCH|START|TARGET|DEFAULT(_\w+)?|(\w+_)?CONFIG)_DEPTH"
         r"|\w*MATE_(BOUND|MARGIN|THRESHOLD)|(MAX|MIN)_(ALPHA|BETA|EVAL|SCORE)|SIZE_\w+|MAX_(\w+_)?(DEPTH|EVAL(UATION)?"
         r"|EXTENSIONS?|GAME|HASH|ITERATIONS|LEVEL|MATERIAL|MOBILITY|MOVES(_\w+)?|QUIESCE\w*|SCORE|VALUE"
         r"|WINDOW)",
@@ -93,7 +93,7 @@ _OF_NAME = (
         r"|(\w+_)?(VAL(UE)?|SEE|MATERIAL|WEIGHT)_KING"
         r"|((PIECE|SQUARE)_)?EMPTY|COLOU?R|ONE|PROMOTION(_[NBRQ])?|\w+_ORDER|[PNBRQK]X(_[PNBRQK])?"
         r"|(VICTIM|ATTACKER|AGGRESSOR)_(VALUE|SCORE)S?|(\w+_)?TABLE_(SIZE|OFFSETS?)"
-        r"|(\w+_)?(SQ|PC|OPP)_OFFSET|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
+        r"|(\w+_)?((SQ|PC|OPP)_OFFSET|EVAL_SCALE(_[A-Z])?)|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
     ),
     _Rule(_STANDARD, r"(\w+_)?DRAW_(SCORE|VALUE)", r"BOOK|CONTEMPT|STYLE|PERIODIC\w*|FEN"),
     _Rule(
@@ -217,10 +217,9 @@ def of_piece(name: str) -> bool:
     return holds(r"VAL(UE)?S?|MATERIAL(VALUES?)?", words(name)[-2:])
 
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
 _SIZED = re.compile(r"\b(?!return\b)[a-z]\w*\s+(\w+)(?:\[\w+\])*\[(\d{1,9})\]")
 """A table, and its last length: int LMP[2][16]."""
-_NAME = re.compile(r"[^\W\d]\w*")
 _VALUE = re.compile(r"\b[^\W\d]\w*\b(?!\s*[(:])")  # no call, no class
 _PHASED = re.compile(r"(?i)\b\w*(?:phase|game_?factor)\w*\s*[-+]?=(?!=)([^;{}]*)")
 """What the phase of a game is made of: phase += count(KNIGHTS) * KNIGHT_WEIGHT;"""
@@ -243,7 +242,7 @@ class Told(NamedTuple):
 def told_by(files: Collection[SourceFile]) -> Told:
     constants = [(file, one) for file in files for one in file.constants]
     told = Counter(switch(file, e) for file, one in constants for e in one.numbers() if e.beside)
-    phased = (_PHASED.findall(_COMMENT.sub("", file.text)) for file in files)
+    phased = (_PHASED.findall(NO_CODE.sub("", file.text)) for file in files)
     counts = {one.name for _, one in constants if all(e.number < 20 for e in one.numbers())}
     return Told(
         names={
@@ -288,7 +287,7 @@ _OTHER_FOLDERS = (
 )
 """Folders whose files do other work whatever they are called."""
 _OTHER_FILES = (
-    r"tun(e|er|ing)_?(eval|hce|psqt?|pst)|nn|networks?|uci\w*|\w*(nnue|datagen|selfplay|texel)\w*"
+    r"tun\w+(eval|hce|ps\w+)|nn|uci\w*|\w*(nnue|network|test|data[gs]e|selfplay|texel|train)\w*"
 )
 """Files of a tuner's evaluation, of a network, of training and of the protocol."""
 
@@ -311,12 +310,11 @@ def to_file(path: str) -> str:
     return _CLOCK if is_clock else ""
 
 
-_OF_PIECES = (
-    r"(\w+_)?(PIECES?|SEE|EXCHANGE|MATERIAL|THREAT|PROMOTION|VICTIM|ATTACKER)_(VAL(UE)?S?|SCORES?)"
-)
+_OF_PIECES = r"(\w+_)?(PIECES?|SEE|EXCHANGE|MATERIAL|THREAT|PROMOTION)_(VAL(UE)?S?|SCORES?)"
 
 
-def to_coarse(one: SourceConstant) -> str:
+def to_coarse(one: SourceConstant, name: str) -> str:
     """Why a table is not tunable that counts the values of pieces in pawns."""
-    is_of_pieces = len(one.items) > 3 and holds(_OF_PIECES, ["_".join(words(one.name))])
-    return COARSE if is_of_pieces and all(abs(e.number) < 50 for e in one.numbers()) else ""
+    is_of_pieces = len(one.items) > 3 and holds(_OF_PIECES, ["_".join(words(name))])
+    small = [e for e in one.numbers() if abs(e.number) < 50]
+    return COARSE if is_of_pieces and 2 * len(small) > len(one.items) else ""

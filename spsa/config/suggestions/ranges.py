@@ -16,7 +16,7 @@ from math import ceil, floor, inf
 from statistics import median
 
 import spsa.config.suggestions.objections as against
-from spsa.builds.sources.constant import Bounds, Element, Opaque, SourceConstant, SourceFile
+from spsa.builds.sources.constant import Bounds, Element, Kind, Opaque, SourceConstant, SourceFile
 from spsa.builds.sources.reading import PRINTED
 from spsa.core.parameter import Access, Location, Number
 from spsa.core.uci_options import Declarations, Declared
@@ -144,10 +144,11 @@ def _within(found: Suggested, element: Element) -> Suggested:
 
 def of_numbers(name: str, found: Numbers, *, computed: bool) -> Iterator[Suggested]:
     """Each number of a constant, or with `computed` of an expression; a long table is one."""
-    sizes = sorted(abs(element.number) for element in found.values())
+    sizes = sorted(abs(element.number) for element in found.values() if element.number) or [0]
     far = max(5000, 20 * median(sizes)) if len(sizes) > 3 else sizes[-1]
     far = min(far, 5 * sizes[-2]) if 5 < len(sizes) < 9 else far
-    far = min(far, 1.9 * sizes[-2]) if len(sizes) == 6 and against.of_piece(name) else far
+    has_king = len(sizes) == len(found) == 6 and against.of_piece(name)
+    far = min(far, 1.9 * sizes[-2]) if has_king else far
     near = median(sizes) / 20 if len(sizes) > 4 and against.of_piece(name) else 0
     pairs = _pairs(found)
     table = _of_table(found, pairs)
@@ -215,23 +216,27 @@ def with_bounds(files: Mapping[str, SourceFile]) -> dict[str, SourceFile]:
         places = (_NAMED_INDEX.sub(f"[{n}]", bounds.place) for n in range(_LONGEST_TABLE))
         told.setdefault(next((each for each in places if each not in told), bounds.place), bounds)
 
+    constant = [c for file in files.values() for c in file.constants if c.kind is Kind.CONSTANT]
+    fixed = {(one.name, e.number) for one in constant for e in one.numbers()}
+
     def known(one: SourceConstant, item: Element | Opaque) -> Element | Opaque:
         place = str(item.location)
         found = told.get("::".join((*one.scope[-1:], place))) or told.get(place)
         if not (found and found.numbers) or isinstance(item, Opaque) or item.beside:
             return item
-        if found.maker == PRINTED and item.real:  # another one: an option is a whole number
+        is_copy = one.kind is Kind.VARIABLE and (one.name, item.number) in fixed  # for tuning
+        if is_copy or (found.maker == PRINTED and item.real):  # an option is a whole number
             return item
         ratio = item.number / (found.numbers[0] or inf)
-        has_unit = found.maker != PRINTED or 0.4 < ratio < 2.5  # as its option has it
+        has_unit = found.maker != PRINTED or 0.4 < ratio < 2.5 or item.number == found.numbers[0]
         parts = (found.numbers[n:] for n in range(len(found.numbers) - 1) if has_unit)
         around = (p for p in parts if p[0] < p[1] and p[0] <= item.number <= p[1])
         return replace(item, beside=next(around, found.numbers), maker=found.maker)
 
-    def constants(file: SourceFile) -> Iterator[SourceConstant]:
-        return (replace(c, items=tuple(known(c, item) for item in c.items)) for c in file.constants)
+    def constants(file: SourceFile) -> tuple[SourceConstant, ...]:
+        return tuple(replace(c, items=tuple(known(c, e) for e in c.items)) for c in file.constants)
 
-    return {name: replace(file, constants=tuple(constants(file))) for name, file in files.items()}
+    return {name: replace(file, constants=constants(file)) for name, file in files.items()}
 
 
 def makers_of(constants: Iterable[SourceConstant]) -> set[str]:
@@ -290,7 +295,7 @@ def _declared_range(
     low, high, *more = beside
     width = max(high, value) - min(low, value)
     is_coarse = real and not more and width > _STEPS * abs(value) > 0
-    is_narrowed = is_coarse or width > limit * max(abs(value), 5)
+    is_narrowed = is_coarse or width > limit * (max(abs(value), 5) if value else 1000)
     is_changed = is_narrowed or not low <= value <= high
     keys = {"note": f"its author has {low} to {high}"} if is_changed else {}
     low, high = min(low, value), max(high, value)
