@@ -97,7 +97,7 @@ def diff(config: Config, run: str | None, theta: str | None) -> None:
         chosen, row = _of_run(config.database.url, run, theta)
         began = RunSettings.of(row).source
         if advice := chosen.step_advice(row.estimates.better_step):
-            echo(advice, err=True)
+            echo(*advice.splitlines(), err=True)
     values = space.rounded(space.steps({p.name: p.value for p in chosen.parameters}))
     if config.delivery.kind == "command":
         raise NothingToDo(

@@ -134,14 +134,14 @@ class Space:
             return np.array([values[name] for name in self._names], dtype=np.float64) / self.step
 
     def step_advice(self, better: Mapping[str, float] | None) -> str:
-        """A clause about these steps where those here are far from them; else empty."""
+        """These steps where those here are far from them, as lines for params.toml; else empty."""
         told = (
-            f"{p.name} {step:g} instead of {p.step:g}"
+            f"\nstep = {step:g}  # of [{p.name}], instead of {p.step:g}"
             for p in self.active
             if (step := (better or {}).get(p.name)) and not 0.7 < step / p.step < 1.4
         )
-        joined = ", ".join(told)
-        return joined and f"the games suggest other steps: {joined}"
+        joined = "".join(told)
+        return joined and f"the games suggest other steps; as lines of params.toml:{joined}"
 
     def rounded(self, theta: Vector) -> Values:
         """The playable values nearest to theta that satisfy the constraints."""

@@ -11,7 +11,7 @@ from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.history_queries import ThetaPoint
 from spsa.db.tables import Run
-from spsa.report.table import Column, View, by, values
+from spsa.report.table import Column, View, by, number, values
 
 AT_BOUND_STEPS = 0.5
 POINTS = 16
@@ -65,16 +65,20 @@ class ParameterStatus(Parameter):
 
     @property
     def state(self) -> str:
-        """`at max`, `frozen`, `step too large`, or nothing."""
+        """`at max`, `frozen`, `step looks 3 times too large: try 27`, or nothing."""
         if not self.active:
             return "frozen"
-        return ", ".join(filter(None, (self.bound and f"at {self.bound}", self._step_looks)))
+        return ", ".join(filter(None, (self.bound and f"at {self.bound}", self.step_looks)))
 
     @property
-    def _step_looks(self) -> str:
+    def step_looks(self) -> str:
         if self.better_step is None:
             return ""
-        return f"step too {'large' if self.better_step < self.step else 'small'}"
+        factor, how = self.step / self.better_step, "large"
+        if factor < 1.0:
+            factor, how = 1 / factor, "small"
+        times = f"{factor:.{1 if factor < 9.95 else 0}f}".removesuffix(".0")
+        return f"step looks {times} times too {how}: try {number(self.better_step)}"
 
 
 PARAMETERS = View(

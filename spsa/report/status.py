@@ -46,6 +46,7 @@ VALIDATIONS = 5
 
 LOOK = "look"
 MAX_MOVED = 3
+MAX_LOOKS = 5
 _TO_MEASURE = "`spsa-master validate` plays the tuned values against the start"
 
 RUNS = View(
@@ -270,6 +271,8 @@ class Status:
             yield f"reason: {run.reason}"
         if run.tunes:
             yield self.believed
+        if looks := [f"{p.name}: {p.step_looks}" for p in self.parameters if p.step_looks]:
+            yield f"{'; '.join(looks[:MAX_LOOKS])}{'; ...' * (len(looks) > MAX_LOOKS)}"
         for match in self.validations[-1:]:
             if run.tunes and match.test is not None:
                 yield from match.sentences()
