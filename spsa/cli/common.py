@@ -65,11 +65,11 @@ def actor() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def settings(config: str | None, database_url: str | None) -> Config:
+def settings(config: str | None, database_url: str | None, *, and_params: bool = False) -> Config:
     """config.toml with what the command line and the environment say on top."""
     url = _chosen_url(database_url)
     environ = dict(os.environ) if url is None else {**os.environ, "DATABASE_URL": url}
-    return load_config(Path(config or "config.toml"), environ)
+    return load_config(Path(config or "config.toml"), environ, and_params=and_params)
 
 
 def _chosen_url(url: str | None) -> str | None:
@@ -103,6 +103,8 @@ with_url: Option = partial(_with, database_of)
 """Call a command with the database's URL."""
 with_config: Option = partial(_with, settings)
 """Call a command with the configuration."""
+with_both: Option = partial(_with, partial(settings, and_params=True))
+"""Call a command that reads params.toml, too: what is wrong in both files is told together."""
 
 
 def with_store(command: Command) -> Command:

@@ -16,7 +16,7 @@ from spsa.cli.common import (
     json_option,
     settings,
     url_option,
-    with_config,
+    with_both,
 )
 from spsa.config.formats import EXPORTED, exported, left_out, read_file, spsa_tables
 from spsa.config.settings import Config
@@ -59,7 +59,7 @@ def _values_options(command: Command) -> Command:
 
 
 @params.command()
-@with_config
+@with_both
 @json_option
 def show(config: Config, as_json: bool) -> None:
     """Show what params.toml tunes.
@@ -80,7 +80,7 @@ def show(config: Config, as_json: bool) -> None:
 
 
 @params.command()
-@with_config
+@with_both
 @_values_options
 def diff(config: Config, run: str | None, theta: str | None) -> None:
     """Print the values as a patch of the source, or as `setoption` lines.
@@ -214,7 +214,7 @@ def export(
     else:
         _refuse_theta(theta)
         if config is not None or Path("config.toml").exists():
-            found = settings(config, database_url)
+            found = settings(config, database_url, and_params=True)
             file, rule = found.run.params, found.spsa.settings
         space = load_space(file)
     if kind == "toml":

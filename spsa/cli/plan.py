@@ -9,7 +9,7 @@ import click
 
 from spsa.algorithms.tuning import problem_of
 from spsa.builds.builder import BUILD_SECONDS, NODES_PER_SECOND, last_measured
-from spsa.cli.common import json_option, with_config
+from spsa.cli.common import json_option, with_both
 from spsa.config.settings import Config
 from spsa.core.game_settings import Book, TimeKind
 from spsa.core.params import Space
@@ -221,7 +221,7 @@ _ABOVE_0 = click.FloatRange(min=0.0, min_open=True)
 
 
 @click.command()
-@with_config
+@with_both
 @click.option(
     "-c", "--concurrency", type=click.IntRange(1, 100_000), help="Games at a time, on all machines."
 )

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 import click
 
-from spsa.cli.common import json_option, with_config
+from spsa.cli.common import json_option, with_both
 from spsa.config.settings import Config
 from spsa.core.parameter import Number, Parameter
 from spsa.live_display import counting, working
@@ -26,7 +26,7 @@ _LEAST_GROUP = 3
 
 
 @click.command()
-@with_config
+@with_both
 @click.option(
     "--nodes",
     type=click.IntRange(1, 10_000_000),

@@ -5,7 +5,7 @@ from math import inf
 import click
 
 from spsa.algorithms.state import MAX_DOUBT
-from spsa.cli.common import Within, with_config
+from spsa.cli.common import Within, with_both
 from spsa.cli.held_run import held_run, interruptible, sole_writer, tune_and_measure
 from spsa.config.settings import Config
 from spsa.db import Store, migrate
@@ -31,7 +31,7 @@ def _origin(store: Store, text: str, doubt: float, name: str) -> Origin:
 
 
 @click.command()
-@with_config
+@with_both
 @click.option("--run", "name", metavar="NAME", help="The run's name; default: [run] name.")
 @click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), help="The seed of a new run; default: [run] seed."

@@ -7,7 +7,7 @@ from spsa.builds.artifacts import sha256_of
 from spsa.config.document import Found, Key, nth, read_document
 from spsa.config.play import GamesSection
 from spsa.config.section import read_table
-from spsa.config.settings import Config, Sections
+from spsa.config.settings import Config, RunSection, Sections
 from spsa.config.space import readable_space
 from spsa.core.game_settings import (
     Book,
@@ -20,17 +20,17 @@ from spsa.core.game_settings import (
 from spsa.core.params import Space
 from spsa.core.uci_options import CHESS960
 from spsa.db.url import parsed, with_absolute_path
-from spsa.errors import Fault, InvalidInput, TuningError
+from spsa.errors import MAX_FAULTS, Fault, InvalidInput, TuningError
 from spsa.files import MAX_TEXT, content
 from spsa.openings import NAME_A_BOOK, builtin_book
 
 
-def load_config(path: Path, environ: Mapping[str, str]) -> Config:
+def load_config(path: Path, environ: Mapping[str, str], *, and_params: bool = False) -> Config:
     """Read config.toml; DATABASE_URL in `environ` overrides its [database], and so on.
 
     Paths in it are relative to the file, and one in DATABASE_URL to the current folder. Raises
-    InvalidInput with all faults. `missing_files` checks that the named files exist, because some
-    commands need none (a server needs no source).
+    InvalidInput with all faults; `and_params`: with those of params.toml. `missing_files` checks
+    that the named files exist, because some commands need none (a server needs no source).
     """
     document = read_document(path)
     data, url = document.data, environ.get("DATABASE_URL", "").strip()
@@ -41,11 +41,20 @@ def load_config(path: Path, environ: Mapping[str, str]) -> Config:
     if isinstance(written, dict) and (urls := _notified(environ)):
         data = {**data, "notify": {**written, "urls": urls}}
     faults: list[Found] = []
-    tables = read_table(Sections, data, faults, folder=path.resolve().parent)
+    folder = path.resolve().parent
+    tables = read_table(Sections, data, faults, folder=folder)
     if tables is None:
-        raise InvalidInput(document.faults(faults))
+        others = _params_faults(data.get("run"), folder) if and_params else ()
+        raise InvalidInput((*document.faults(faults), *others)[:MAX_FAULTS])
     own = {**dict(tables), "games": _divisible(tables)}
     return Config(path=path, game_settings=_game_settings(tables), **own)
+
+
+def _params_faults(run: object, folder: Path) -> tuple[Fault, ...]:
+    """What is wrong in the params.toml of a faulty config.toml, whose [run] this is."""
+    named = {"params": run["params"]} if isinstance(run, dict) and "params" in run else {}
+    known = read_table(RunSection, named, [], folder=folder)
+    return () if known is None else readable_params(known.params)[1]
 
 
 def _divisible(tables: Sections) -> GamesSection:
@@ -106,13 +115,13 @@ def _hash(path: Path) -> str:
         return ""
 
 
-def readable_params(config: Config) -> tuple[Space, tuple[Fault, ...]]:
+def readable_params(path: Path) -> tuple[Space, tuple[Fault, ...]]:
     """params.toml as far as it can be read, and its faults.
 
     With the faults of all files in one message a user corrects them in one round.
     """
     try:
-        return readable_space(read_document(config.run.params))
+        return readable_space(read_document(path))
     except InvalidInput as error:
         return Space(()), error.faults
 

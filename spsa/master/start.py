@@ -62,7 +62,7 @@ def checked_space(config: Config) -> Space:
     Raises:
         InvalidInput: all faults of both files, and of the constants or options that they name.
     """
-    space, found = readable_params(config)
+    space, found = readable_params(config.run.params)
     faults = (*missing_files(config), *unwritten_games(config), *found)
     try:
         faults += _engine_faults(config, space)

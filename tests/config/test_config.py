@@ -85,7 +85,7 @@ def told(tmp_path, files, usual):
     if "options" in files:
         declarations = Declarations()
         declarations.read_line(files["options"])
-        space, wrong = readable_params(config)
+        space, wrong = readable_params(config.run.params)
         yield from map(str, wrong or check_against_engine(space, declarations, config))
         yield from (f"{name} stands at {at}" for name, at in option_places(config).items())
         return
