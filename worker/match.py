@@ -192,10 +192,13 @@ def _time_control(settings: Settings) -> TimeControl:
         TimeKind.DEPTH: settings.depth,
     }
     found = {kind: value for kind, value in limits.items() if value is not None}
+    margin = settings.margin
     if len(found) + (settings.tc is not None) > 1:
         raise click.UsageError("give one of --movetime, --tc, --nodes and --depth")
     if settings.tc is not None:
-        return replace(settings.tc, margin=settings.margin)
+        return settings.tc if margin is None else replace(settings.tc, margin=margin)
+    if margin is not None:
+        raise click.UsageError("--margin goes with a clock: give --tc")
     kind, value = next(iter(found.items()), (TimeKind.MOVETIME, 0.1))
     return TimeControl(kind=kind, low=value, high=value)
 

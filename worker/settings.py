@@ -26,6 +26,7 @@ from spsa.core.game_settings import (
     MAX_SCORE,
     MAX_SECONDS,
     MIN_PIECES,
+    MIN_SECONDS,
     TimeControl,
     TimeKind,
 )
@@ -117,7 +118,8 @@ def _clock(text: str) -> TimeControl:
         if (control := TimeControl.parse(text)).kind is TimeKind.CLOCK:
             return control
     usual = "[MOVES/]BASE[+INC] in seconds, as in 10+0.1 or 40/60"
-    raise _refused(text, f"is not {usual}, with at least 0.001 and at most {MAX_SECONDS:g} seconds")
+    limits = f"at least {MIN_SECONDS:g} and at most {MAX_SECONDS:g} seconds"
+    raise _refused(text, f"is not {usual}, with {limits}")
 
 
 FilePath = partial(click.Path, path_type=Path)
@@ -125,7 +127,7 @@ flag = partial(field_of, default=False)
 repeated = partial(field_of, default=())
 
 _MAX_COUNT = 10**9
-_SECONDS = FiniteRange(min=0, min_open=True, max=MAX_SECONDS)
+_SECONDS = FiniteRange(min=MIN_SECONDS, max=MAX_SECONDS)
 _NEW_FILE = FilePath(dir_okay=False)
 _MIB = 2**20
 _WAIT = FiniteRange(min=0, min_open=True, max=366 * 86_400.0)
@@ -221,7 +223,9 @@ class Settings:
         _clock,
         metavar="[MOVES/]BASE+INC",
     )
-    margin: float = field_of("Seconds by which an engine may overstep its clock.", _MARGIN, 0.05)
+    margin: float | None = field_of(
+        "With --tc: seconds by which an engine may overstep its clock.  [default: 0.05]", _MARGIN
+    )
     nodes: int | None = field_of("Nodes per move.", click.IntRange(1, MAX_NODES_TO_SEARCH))
     depth: int | None = field_of("Depth per move, in plies.", click.IntRange(1, MAX_DEPTH))
     book: str = field_of(

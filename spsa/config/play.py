@@ -33,8 +33,7 @@ _KEYS = {
 }
 """The keys that go with each kind."""
 
-Seconds = Annotated[float, Field(ge=0.001, le=core.MAX_SECONDS)]
-"""At least one millisecond, the unit of UCI."""
+Seconds = Annotated[float, Field(ge=core.MIN_SECONDS, le=core.MAX_SECONDS)]
 Seconds0 = Annotated[float, Field(ge=0.0, le=core.MAX_SECONDS)]
 Count = Annotated[int, Field(ge=1, le=core.MAX_NODES_TO_SEARCH)]
 

@@ -35,6 +35,7 @@ MATE = 100_000  # centipawns of a mate; a mate in n moves is worth n less
 MAX_MATE = 999  # moves to a mate; more count as this many
 MAX_SCORE = MATE - MAX_MATE - 1  # centipawns of a score that is not a mate
 MAX_OPTION = 2**63  # the least and the greatest value of a spin option lie within this
+MIN_SECONDS = 0.001  # of a move or a clock: the unit of UCI
 MAX_SECONDS = 86_400.0  # of a move, a clock, an increment or a margin
 MAX_NODES_TO_SEARCH = 10**12
 MAX_MOVES = 10_000  # full moves of a game; the longest possible one has fewer than 6,000
@@ -84,7 +85,7 @@ class TimeControl:
         kind, equals, number = text.partition("=")
         if not equals:
             return cls._clock(text)
-        if kind == TimeKind.MOVETIME and 0.001 <= float(number) <= MAX_SECONDS:
+        if kind == TimeKind.MOVETIME and MIN_SECONDS <= float(number) <= MAX_SECONDS:
             return cls(kind=TimeKind.MOVETIME, low=float(number), high=float(number))
         most = {TimeKind.NODES: MAX_NODES_TO_SEARCH, TimeKind.DEPTH: MAX_DEPTH}
         if kind in most and 1 <= int(number) <= most[TimeKind(kind)]:
@@ -97,7 +98,7 @@ class TimeControl:
         if found is None:
             raise ValueError(text)
         moves, base, increment = (float(part or 0) for part in found.groups())
-        if not 0.001 <= base <= MAX_SECONDS >= increment or (found[1] and not moves):
+        if not MIN_SECONDS <= base <= MAX_SECONDS >= increment or (found[1] and not moves):
             raise ValueError(text)
         return cls(kind=TimeKind.CLOCK, low=base, high=base, increment=increment, moves=int(moves))
 
