@@ -154,12 +154,10 @@ class HistoryQueries(Database):
                     parts[row.time_control] = tally_of(row)
         return found
 
-    def time_control_games(
-        self, run_id: int, match_number: int | None = None
-    ) -> list[TimeControlGames]:
-        """The sums by time control over a run's tuning games, or a match's games that count."""
-        its = [Iteration.match_number == match_number, ~IS_ABANDONED]
-        if match_number is None:
+    def time_control_games(self, run_id: int, *matches: int) -> list[TimeControlGames]:
+        """The sums by time control over a run's tuning games, or over those of these matches."""
+        its = [Iteration.match_number.in_(matches), ~IS_ABANDONED]
+        if not matches:
             its = [Iteration.purpose == Purpose.TUNE]
         sums = select(Batch.time_control, *sums_of(Batch, (*COUNTS, "seconds"))).join(Iteration)
         sums = sums.where(Iteration.run_id == run_id, *its, Batch.status == BatchStatus.DONE)

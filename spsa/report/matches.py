@@ -152,8 +152,8 @@ MATCHES = View(
         games_of("tally", "iteration.target_games"),
         *RESULT,
         Column("void_games", "void", "iteration.void_games", unless_zero, rank=3),
-        Column("", "plus", "theta", kind="text", rank=1),
-        Column("", "against", "setting", kind="text", rank=2),
+        Column("", "plus", "theta", kind="text", rank=-1),
+        Column("", "against", "setting", kind="text", rank=-1),
         *values("opened_on", of="iteration"),
         *values("compared", "measured"),
         *values("games_played", "target_games", of="iteration"),
@@ -234,7 +234,7 @@ def _sides(match: Iteration) -> object:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeControlStatus:
-    """The games of one of several time controls: all of the tuning, or those of the last match.
+    """The games of one of several time controls: all of the tuning, or those of the matches.
 
     `weight` is what a pair counts for the rule, 1 in the mean; None in a match.
     """
@@ -267,14 +267,14 @@ TIME_CONTROLS = View(
         Column("game_seconds", "seconds a game", show=by("{:.3g}"), rank=5),
         Column("weight", "weight", show=by("{:.2f}"), note="of a pair for the rule, 1 in the mean"),
     ),
-    "All games of the tuning, and those of the last match against the start.",
+    "All games of the tuning, and those of all matches that measure it, against one opponent.",
 )
 
 
 def time_controls(
     store: Store, run: Run, sums: TimeControlSums | None, matches: Sequence[Iteration]
 ) -> Iterator[TimeControlStatus]:
-    """The games by time control, with those of the last of `matches` against the start.
+    """The games by time control, with those of all `matches` against the opponent of the run.
 
     Of a run without parameters, those of the last match. Nothing for a run with one time control.
     """
@@ -282,21 +282,24 @@ def time_controls(
     if not own.time_controls:
         return
     weights = sums.weights_of_pairs(own.weights) if sums else ()
-    asked = [one for one in matches if one.measures(START) or not run.tunes]
+    opponent = opponent_of(matches)
+    asked = [one for one in matches if one.measures(opponent)] if run.tunes else matches[-1:]
     told = [one for one in asked if one.game_settings.time_controls]
-    last = ((Purpose.VALIDATE, one.game_settings, one.match_number) for one in told[-1:])
-    tuned = ((Purpose.TUNE, own, None),) if run.tunes else ()
-    for purpose, settings, match in (*tuned, *last):
-        played = {one.time_control: one for one in store.time_control_games(run.id, match)}
+    its = [(one.game_settings, one.match_number) for one in told]
+    alike = [number for settings, number in its if settings == its[-1][0]]
+    ours = ((Purpose.VALIDATE, settings, alike) for settings, _ in its[-1:])
+    tuned = ((Purpose.TUNE, own, []),) if run.tunes else ()
+    for purpose, settings, numbers in (*tuned, *ours):
+        played = {one.time_control: one for one in store.time_control_games(run.id, *numbers)}
         for number, one in enumerate(settings.time_controls):
-            its = played.get(number)
+            found = played.get(number)
             yield TimeControlStatus(
                 limits=str(one.time_control),
                 purpose=purpose,
                 share=one.share / sum(settings.shares),
-                tally=its.tally if its else Tally(),
-                seconds=its.seconds if its else 0.0,
-                weight=weights[number] if weights and match is None else None,
+                tally=found.tally if found else Tally(),
+                seconds=found.seconds if found else 0.0,
+                weight=weights[number] if weights and not numbers else None,
             )
 
 

@@ -329,8 +329,8 @@ class Status:
 
     @property
     def open_match(self) -> Iteration | None:
-        """The match that is played now; not one in the background of the tuning."""
-        matches = (it for it in self.open if it.purpose is Purpose.VALIDATE)
+        """The newest match that is open; not one in the background of the tuning."""
+        matches = (it for it in reversed(self.open) if it.purpose is Purpose.VALIDATE)
         return next((it for it in matches if not it.is_background), None)
 
     @property

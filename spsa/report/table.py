@@ -162,8 +162,8 @@ class Column:
         get: the value of a row, or the path of an attribute, as `share.tally`, which is None where
             a part of it is; the attribute `key` unless given.
         show: the value as a text.
-        rank: 0 is never given up; of the others a narrow terminal goes without the highest first,
-            and every table without those in which nothing stands.
+        rank: 0 is never given up, nor is -1; a narrow terminal goes without the highest first,
+            and every table without those in which nothing stands, but for 0.
         note: what it is, if the heading does not say it: for a tooltip.
         link: the address of a page about the row.
         alarm: whether the value is one to look at.
@@ -292,7 +292,7 @@ class TextTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
         columns = self.view.for_people(self.rows)
         cells = [[printable(c.text(row), CELL_LENGTH) for c in columns] for row in self.rows]
-        for most in sorted({column.rank for column in columns}, reverse=True):
+        for most in sorted({max(0, column.rank) for column in columns}, reverse=True):
             table = self._table(columns, cells, most)
             if (
                 console.measure(table, options=options.update(width=_WIDE)).maximum

@@ -53,8 +53,8 @@ def test_a_run_with_several_shows_each_everywhere(store):
     assert [(r.limits, r.purpose, r.share, r.tally.games) for r in rows] == [
         ("nodes=200", "tune", 0.75, 36),
         ("nodes=400", "tune", 0.25, 12),
-        ("nodes=200", "validate", 0.75, 12),
-        ("nodes=400", "validate", 0.25, 4),
+        ("nodes=200", "validate", 0.75, 24),
+        ("nodes=400", "validate", 0.25, 8),
     ]
     assert sum((r.tally for r in rows[:2]), Tally()) == found.games
     assert sum(r.weight * r.tally.pairs for r in rows[:2]) == pytest.approx(24)

@@ -52,7 +52,7 @@ def test_a_supported_theta_is_shown_where_it_is_another_one():
 
 def drawn(width):
     columns = table.headed("name", "first", "second", "third", "empty")
-    ranks = (0, 0, 1, 2, 1)
+    ranks = (0, -1, 1, 2, -1)
     ranked = tuple(replace(c, rank=rank) for c, rank in zip(columns, ranks, strict=True))
     things = table.View("things", ranked)
     return printed(width, table.TextTable(things, [("x" * 20, "1", "2", "3", "")]))
