@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spsa.protocol import is_loopback
+from spsa.server.pages import asked_for
 from spsa.server.people import COOKIE, People, TokenGuesses, bearer, client_address
 from spsa.server.rendering import refusal, render
 
@@ -125,7 +126,7 @@ class Guard:
                 self._guesses.add_wrong(client_address(request))
         if self._people.viewer is None or request.state.role is not None:
             return None
-        return _login_needed(request.scope["path"])
+        return _login_needed(request)
 
 
 def _named(request: Request) -> str:
@@ -149,7 +150,11 @@ def _is_of_own_page(request: Request) -> bool:
     return request.headers.get("origin") == own and site == "same-origin"
 
 
-def _login_needed(path: str) -> Response:
-    answer = refusal(path, 401, "a token is needed", {"WWW-Authenticate": "Bearer"})
+def _login_needed(request: Request) -> Response:
+    answer = refusal(
+        request.scope["path"], 401, "a token is needed", {"WWW-Authenticate": "Bearer"}
+    )
     is_page = isinstance(answer, HTMLResponse)
-    return HTMLResponse(render("login", wrong=False), 401) if is_page else answer
+    if not is_page:
+        return answer
+    return HTMLResponse(render("login", wrong=False, to=asked_for(request)), 401)

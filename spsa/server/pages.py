@@ -200,8 +200,9 @@ Read = Callable[[Request], Values]
 
 def _page(name: str, read: Read, request: Request) -> Response:
     """The page of these values."""
-    state = request.state
-    html = render(name, page=name, role=state.role, can_log_in=state.can_log_in, **read(request))
+    state, here = request.state, asked_for(request)
+    sender = {"role": state.role, "can_log_in": state.can_log_in, "here": here}
+    html = render(name, page=name, **sender, **read(request))
     return _if_changed(request, HTMLResponse(html))
 
 
@@ -284,3 +285,17 @@ def whole(request: Request, name: str, most: int = _LARGEST) -> int | None:
     if not (re.fullmatch("[0-9]{1,10}", value) and 1 <= int(value) <= most):
         raise HTTPException(400, f"{name} is not a whole number from 1 to {most}")
     return int(value)
+
+
+def own_page(address: str) -> str:
+    """An address that browsers read as one of this server, whoever made it; "/" for another.
+
+    `//host` is another site, also with `\\` for a slash, or with a tab between, which they drop.
+    """
+    return address if re.fullmatch(r"/(?![/\\])[!-~]{0,999}", address) else "/"
+
+
+def asked_for(request: Request) -> str:
+    """The page that a request names, with its query."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return own_page(request.url.path + query)

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from spsa.db import Store
-from spsa.server.pages import needed
+from spsa.server.pages import needed, own_page
 from spsa.server.receiving import received_whole
 from spsa.server.rendering import refusal, render
 from spsa.server.views import link
@@ -170,19 +170,21 @@ class Forms:
         self._people = people
         self._guesses = guesses
 
-    def login_page(self, _request: Request) -> Response:
-        return HTMLResponse(render("login", wrong=False))
+    def login_page(self, request: Request) -> Response:
+        to = own_page(request.query_params.get("to", ""))
+        return HTMLResponse(render("login", wrong=False, to=to))
 
     async def log_in(self, request: Request) -> Response:
-        """Take a token and answer with a cookie."""
-        sent = (await _fields(request)).get("token", "").strip()
+        """Take a token and answer with a cookie, and with the page that was asked for before."""
+        fields = await _fields(request)
+        sent, to = fields.get("token", "").strip(), own_page(fields.get("to", ""))
         if (refused := self._guesses.refusal(request)) is not None:
             return refused
         token = self._people.find(sent)
         if token is None:
             self._guesses.add_wrong(client_address(request))
-            return HTMLResponse(render("login", wrong=True), 401)
-        answer = RedirectResponse("/", 303)
+            return HTMLResponse(render("login", wrong=True, to=to), 401)
+        answer = RedirectResponse(to, 303)
         answer.set_cookie(
             COOKIE,
             token.new_cookie(),

@@ -199,7 +199,6 @@ def test_an_operator_pauses_a_run_and_is_asked_before_a_stop(seen, played):
         page.get_by_role("link", name="Log in as operator").click()
         page.get_by_label("Token").fill(OPERATOR)
         page.get_by_role("button", name="Log in").click()
-        page.goto(f"{address}/run?run={name}")
         page.get_by_label("Reason").fill("lunch")
         assert Axe().run(page).violations_count == 0
         page.get_by_role("button", name="Pause").click()
