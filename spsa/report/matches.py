@@ -288,7 +288,7 @@ def time_controls(
     its = [(one.game_settings, one.match_number) for one in told]
     alike = [number for settings, number in its if settings == its[-1][0]]
     ours = ((Purpose.VALIDATE, settings, alike) for settings, _ in its[-1:])
-    tuned = ((Purpose.TUNE, own, []),) if run.tunes else ()
+    tuned = ((Purpose.TUNE, own, list[int]()),) if run.tunes else ()
     for purpose, settings, numbers in (*tuned, *ours):
         played = {one.time_control: one for one in store.time_control_games(run.id, *numbers)}
         for number, one in enumerate(settings.time_controls):
