@@ -229,7 +229,8 @@ class Settings:
     nodes: int | None = field_of("Nodes per move.", click.IntRange(1, MAX_NODES_TO_SEARCH))
     depth: int | None = field_of("Depth per move, in plies.", click.IntRange(1, MAX_DEPTH))
     book: str = field_of(
-        "Opening book: an EPD, FEN or PGN file, or builtin:unbalanced.", default="builtin"
+        "Opening book: an EPD, FEN or PGN file, a zip of one, or builtin:unbalanced.",
+        default="builtin",
     )
     plies: int | None = field_of(
         "Plies to play of each game of a PGN book.  [default: all]", click.IntRange(1, MAX_PLIES)

@@ -146,7 +146,7 @@ class GamesSection(Section):
     max_attempts: Annotated[int, Field(ge=1, le=1000)] = 5
     """machines that may fail a batch before the run pauses"""
     book: Annotated[str, AfterValidator(_book)] = BUILTIN
-    """`"builtin"`, `"builtin:unbalanced"`, or the path of an EPD, FEN or PGN file"""
+    """`"builtin"`, `"builtin:unbalanced"`, or the path of an EPD, FEN or PGN file, also in a zip"""
     chess960: bool = False
     """the positions of the book and their games are of Chess960"""
     plies: Annotated[int | None, Field(ge=1, le=core.MAX_PLIES)] = None

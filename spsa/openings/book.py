@@ -4,15 +4,18 @@ Also which opening a pair plays, and for how long its engines think.
 """
 
 import re
+import zlib
 from array import array
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Self
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 import chess
 
@@ -20,12 +23,14 @@ from spsa.core.game_settings import MAX_MOVES, Book, TimeControl
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput, TuningError
 from spsa.files import MAX_BOOK, cache_folder, content, private_folder
 from spsa.openings import NAME_A_BOOK, builtin_book, builtin_bytes
+from spsa.text import plural
 
 MAX_OPENINGS = 5_000_000  # of one book
 MAX_GAMES = 500_000  # of one PGN book; all of them are kept in memory
 
 _MAX_LINE = 1_000
 _FIFTY_MOVES = 100  # plies
+_BROKEN = (BadZipFile, EOFError, OSError, RuntimeError, ValueError, zlib.error)
 _LINE = re.compile(r"^(?!#).*\S", re.MULTILINE)  # neither blank nor a remark
 
 
@@ -189,7 +194,8 @@ def load(book: Book, copy: Path | None = None) -> OpeningBook:
     if book.sha256 not in ("", digest):
         remedy = f"use the file that the run was made with: {book.sha256}"
         raise InvalidInput.of(book.name, "book", f"its SHA-256 is {digest}", remedy)
-    return OpeningBook(openings=_openings(book, _text(book.name, data), digest), sha256=digest)
+    inside, data = _unpacked(book, data)
+    return OpeningBook(openings=_openings(inside, _text(inside.name, data), digest), sha256=digest)
 
 
 def _openings(book: Book, text: str, digest: str) -> Positions | tuple[Opening, ...]:
@@ -256,6 +262,26 @@ def _bytes(name: str, copy: Path | None) -> bytes:
     except OSError as error:
         found = f"cannot be read: {error.strerror}"
         raise InvalidInput.of(name, "book", found, NAME_A_BOOK) from None
+
+
+def _unpacked(book: Book, data: bytes) -> tuple[Book, bytes]:
+    """A book and its bytes: of a zip those of the one file in it, whose name says what it is."""
+    if not book.name.lower().endswith(".zip"):
+        return book, data
+    try:
+        with ZipFile(BytesIO(data)) as archive:
+            files = [one for one in archive.infolist() if not one.is_dir()]
+            found = f"it holds {plural(len(files), 'file')}"
+            if len(files) == 1 and files[0].compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+                found = "it is compressed in another way than by deflate"
+            elif len(files) == 1:
+                with archive.open(files[0]) as file:
+                    data, found = file.read(MAX_BOOK + 1), f"it unpacks to over {MAX_BOOK:,} bytes"
+                if len(data) <= MAX_BOOK:
+                    return replace(book, name=f"{book.name}/{files[0].filename}"), data
+    except _BROKEN as error:
+        found = f"it cannot be unpacked: {error}"
+    raise InvalidInput.of(book.name, "book", found, "use a zip of one EPD, FEN or PGN file")
 
 
 def _text(name: str, data: bytes) -> str:
