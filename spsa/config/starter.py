@@ -91,7 +91,7 @@ def read_source(source: Path) -> EngineFiles:
     if not (source / "Cargo.toml").exists():
         suffixes = (f".{s}" for s in (*SOURCE_SUFFIXES, *_OTHER_LANGUAGES) if s != "rs")
         files = [*_files(source, tuple(suffixes), _FOREIGN)]
-        others = [path for path in files if path.suffix[1:] in _OTHER_LANGUAGES]
+        others = [path for path in files if path.suffix[1:] not in SOURCE_SUFFIXES]
         if 2 * len(others) > len(files):
             language = _OTHER_LANGUAGES[mode(path.suffix[1:] for path in others)]
             found = f"is written in {language}, whose constants are not read"

@@ -488,9 +488,8 @@ class BatchFailure(Base, kw_only=True):
     machine: Mapped[str] = mapped_column(ForeignKey("spsa_machine.name"), primary_key=True)
     failures: Mapped[int] = number_column()
     lost_leases: Mapped[int] = number_column()
-    sha256: Mapped[protocol.Sha256 | None] = (
-        optional()
-    )  # of the binary that failed, where that is known
+    # of the binary that failed, where that is known
+    sha256: Mapped[protocol.Sha256 | None] = optional()
     reason: Mapped[protocol.Reason | None] = optional()  # of the last failure
     at: Mapped[datetime] = now_column()
 
