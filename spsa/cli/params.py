@@ -80,39 +80,60 @@ def show(config: Config, as_json: bool) -> None:
 
 
 @params.command()
-@with_both
+@config_option
+@url_option
 @_values_options
-def diff(config: Config, run: str | None, theta: str | None) -> None:
+def diff(config: str | None, database_url: str | None, run: str | None, theta: str | None) -> None:
     """Print the values as a patch of the source, or as `setoption` lines.
 
     A patch is for `git apply`, in the folder of the engine's Cargo.toml. An empty one says that the
     source has these values already. With --run it is for the commit that the run began with, if
     [engine] source names a repository. With `kind = "uci"` each parameter is one line of UCI.
+
+    Without a config.toml the values of a run come from its database alone, not as a patch.
     """
-    space = _checked(config)
+    if run is not None and config is None and not Path("config.toml").exists():
+        _print_values(*_of_run(database_of(config, database_url), run, theta))
+        return
+    found = settings(config, database_url, and_params=True)
+    space = _checked(found)
     chosen, began = space, None
     if run is None:
         _refuse_theta(theta)
     else:
-        chosen, row = _of_run(config.database.url, run, theta)
+        chosen, row = _of_run(found.database.url, run, theta)
         began = RunSettings.of(row).source
         if advice := chosen.step_advice(row.estimates.better_step):
             echo(*advice.splitlines(), err=True)
     values = space.rounded(space.steps({p.name: p.value for p in chosen.parameters}))
-    if config.delivery.kind == "command":
-        raise NothingToDo(
-            "there is nothing to patch: `params export --format json` prints the values"
-        )
-    if config.delivery.kind == "uci":
-        options = space.options(values).items()
-        echo_raw("".join(f"setoption name {name} value {v}\n" for name, v in options))
+    if _are_options(found.delivery.kind, space, values):
         return
-    texts = source_texts(config, space, began)
+    texts = source_texts(found, space, began)
     rendered = render(space, values, texts)
     patch = "".join(unified_patch(texts[name], text, name) for name, text in rendered.items())
     echo_raw(patch)
     if not patch:
         echo("an empty patch: the source has these values already", err=True)
+
+
+def _are_options(kind: object, space: Space, values: Mapping[str, float]) -> bool:
+    """Whether these are options, which are printed then; NothingToDo for what a command makes."""
+    if kind == "command":
+        raise NothingToDo(
+            "there is nothing to patch: `params export --format json` prints the values"
+        )
+    if kind == "uci":
+        options = space.options(values).items()
+        echo_raw("".join(f"setoption name {name} value {v}\n" for name, v in options))
+    return kind == "uci"
+
+
+def _print_values(space: Space, run: Run) -> None:
+    """The values of a run whose source is not known here."""
+    values = space.rounded(space.steps({p.name: p.value for p in space.parameters}))
+    if not _are_options(RunSettings.of(run).delivery.get("kind"), space, values):
+        echo_raw("".join(f"{name} = {value}\n" for name, value in values.items()))
+        echo("a patch needs the source: name the config.toml that has it by --config", err=True)
 
 
 def _checked(config: Config) -> Space:
