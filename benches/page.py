@@ -30,7 +30,7 @@ from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Side, Sides
 from spsa.db.migrate import upgrade
-from spsa.db.tables import EngineFile, Iteration, Run, Step
+from spsa.db.tables import EngineRow, Iteration, Run, Step
 from spsa.history.replay import games_of
 from spsa.master.session import RunSettings, tuning_of
 from spsa.server.app import application, listening
@@ -172,7 +172,7 @@ def _new_run(space: Space, length: int) -> Run:
 def _iteration(run: Run, k: int) -> NewIteration:
     asked = tuning_of(run).propose(run.state, run.theta, k)
     engines = [
-        EngineFile(
+        EngineRow(
             sha256=side * 64, build_key=side, target="-", size=1, bench=None, path=f"/srv/{side}"
         )
         for side in "ab"

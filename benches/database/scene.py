@@ -15,7 +15,7 @@ from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.database import create_engine
 from spsa.db.master_queries import NewIteration, Side, Sides
-from spsa.db.tables import EngineFile, Iteration, Run
+from spsa.db.tables import EngineRow, Iteration, Run
 from spsa.db.url import parse_url
 from spsa.master.session import RunSettings
 from spsa.protocol import (
@@ -146,8 +146,8 @@ def shell(url: str) -> Iterator[sa.Connection]:
     engine.dispose()
 
 
-def _engine(name: str) -> EngineFile:
-    return EngineFile(
+def _engine(name: str) -> EngineRow:
+    return EngineRow(
         sha256=hashlib.sha256(name.encode()).hexdigest(),
         build_key=name,
         target="-",

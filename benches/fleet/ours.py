@@ -20,7 +20,7 @@ from spsa.core.params import Space
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.master_queries import Side, Sides
-from spsa.db.tables import EngineFile, Run
+from spsa.db.tables import EngineRow, Run
 from spsa.master.delivery import Delivery
 from spsa.master.loop import Master
 from spsa.master.session import AUTO, TICK_SECONDS, Auto, RunSettings
@@ -66,9 +66,9 @@ class SleepingDelivery(Delivery):
         self.leaving.set()
 
 
-def _engine(values: Values) -> EngineFile:
+def _engine(values: Values) -> EngineRow:
     key = sha256(repr(sorted(values.items())).encode()).hexdigest()
-    return EngineFile(sha256=key, build_key=key, target="none", size=1, bench=None, path=key)
+    return EngineRow(sha256=key, build_key=key, target="none", size=1, bench=None, path=key)
 
 
 class NoWatcher:

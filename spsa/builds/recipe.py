@@ -13,7 +13,7 @@ from pathlib import Path
 
 from spsa.builds.commands import Commands, configurations_around, level_flags, made
 from spsa.builds.requirements import LEVELS, own_level, processor_features
-from spsa.builds.tree import Entry, Pinned, Tree, WorkCopy, tree_at
+from spsa.builds.tree import Pinned, Tree, TreeEntry, WorkCopy, tree_at
 from spsa.core.game_settings import TimeControl
 from spsa.errors import BuildFailed, InvalidInput
 
@@ -105,7 +105,7 @@ class Compiler:
             if name not in tree:
                 remedy = f"give its path from {self.pinned.checkout.source}"
                 raise InvalidInput.of(name, "file", "the engine's source has no such file", remedy)
-            tree[name] = Entry(tree[name].path, text=text)
+            tree[name] = TreeEntry(tree[name].path, text=text)
         return (self._by_command if self.recipe.command else self._by_cargo)(work_copy, tree)
 
     def _by_command(self, work_copy: WorkCopy, tree: Tree) -> tuple[Path, str]:

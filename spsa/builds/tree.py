@@ -36,7 +36,7 @@ _OBJECTS = ("*.o", "*.obj", "*.d", "*.gch", "*.pch", "*.gcda", "*.gcno", "*.prof
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """One entry of a tree: a link to `link`, or a file like the one at `path`.
 
     A file has the content `text` if that is given.
@@ -64,20 +64,20 @@ class Entry:
             target.chmod(mode)
 
 
-Tree = Mapping[str, Entry]
+Tree = Mapping[str, TreeEntry]
 """Relative path with forward slashes -> its entry."""
 
 
-def tree_at(root: Path, foreign: Callable[[Path], bool] = lambda _: False) -> dict[str, Entry]:
+def tree_at(root: Path, foreign: Callable[[Path], bool] = lambda _: False) -> dict[str, TreeEntry]:
     """All files and links below a directory that are not `foreign`; links are not followed."""
-    found: dict[str, Entry] = {}
+    found: dict[str, TreeEntry] = {}
     for folder, inner, names in os.walk(root):
         paths = [path for name in (*inner, *names) if not foreign(path := Path(folder, name))]
         inner[:] = [path.name for path in paths if path.is_dir()]  # it does not enter links
         for path in paths:
             link = str(path.readlink()) if path.is_symlink() else None
             if link is not None or path.is_file():
-                found[path.relative_to(root).as_posix()] = Entry(path, link)
+                found[path.relative_to(root).as_posix()] = TreeEntry(path, link)
     return found
 
 
@@ -164,19 +164,19 @@ class Checkout:
     excluded: frozenset[Path] = frozenset()
     cargo: bool = True
 
-    def tree(self) -> dict[str, Entry]:
+    def tree(self) -> dict[str, TreeEntry]:
         """The files of a copy of the engine; empty if the checkout is missing."""
         found = tree_at(self.source, self._is_foreign) if self.source.is_dir() else {}
         return {name: self._kept(entry) for name, entry in found.items()}
 
-    def _kept(self, entry: Entry) -> Entry:
+    def _kept(self, entry: TreeEntry) -> TreeEntry:
         """A link that stays inside is kept; one to a file outside is replaced by its content."""
         end = entry.path.resolve()
         absolute = entry.link is not None and entry.link.startswith("/")
         if entry.link is None or (end.is_relative_to(self.source) and not absolute):
             return entry
         if end.is_file():
-            return Entry(entry.path)
+            return TreeEntry(entry.path)
         found = f"this link leads out of the source, to {end}, which is no file"
         remedy = "copy what is meant into the source, or name a directory that holds both"
         raise InvalidInput.of(entry.path, "source_path", found, remedy)
@@ -208,7 +208,7 @@ class Pinned:
     sha256: str
     checkout: Checkout
 
-    def tree(self) -> dict[str, Entry]:
+    def tree(self) -> dict[str, TreeEntry]:
         return tree_at(self.path)
 
     def verify(self) -> None:

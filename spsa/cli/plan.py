@@ -52,7 +52,7 @@ _RUNS = 20  # the youngest of a database, which are looked at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class PastGames:
     """What past runs tell, None or nothing where they tell nothing.
 
     `parts` are the games of each of the same time controls, from `book`; `builds` are the seconds
@@ -68,22 +68,22 @@ class Measured:
         return sum((one.tally for one in self.parts), Tally())
 
 
-def measured(config: Config) -> Measured:
+def measured(config: Config) -> PastGames:
     """What the youngest runs of the database have measured; nothing without a database."""
     own, delivery = config.game_settings, delivery_settings(config)
     try:
         with Store(config.database.url) as store:
             runs = list(reversed(store.runs()))[:_RUNS]
             alike = (
-                Measured(parts=store.time_control_games(run.id), book=run.game_settings.book)
+                PastGames(parts=store.time_control_games(run.id), book=run.game_settings.book)
                 for run in runs
                 if own.plays_as(run.game_settings)
             )
-            found = next((one for one in alike if one.tally.games >= MIN_GAMES), Measured())
+            found = next((one for one in alike if one.tally.games >= MIN_GAMES), PastGames())
     except InvalidInput:
         raise
     except TuningError:
-        return Measured()  # no database yet is the usual case before the first run
+        return PastGames()  # no database yet is the usual case before the first run
     same = (run.builds for run in runs if run.settings.get("delivery") == delivery)
     usual = (builds.usual for builds in same if builds.usual is not None)
     return replace(found, builds=next(usual, None))
@@ -155,7 +155,7 @@ def _shape(config: Config, capacity: Capacity, seconds: float | None) -> Shape:
 
 
 def _seconds(
-    config: Config, said: float | None, past: Measured, nps: float | None
+    config: Config, said: float | None, past: PastGames, nps: float | None
 ) -> tuple[float | None, str]:
     """Seconds of a game, None if unknown, and how they are known."""
     if said is not None:
@@ -174,7 +174,7 @@ def _seconds(
     return guess, how
 
 
-def _builds(config: Config, said: float | None, past: Measured) -> tuple[float, tuple[str, ...]]:
+def _builds(config: Config, said: float | None, past: PastGames) -> tuple[float, tuple[str, ...]]:
     """Seconds of an iteration's two builds, and how they are known; none where nothing is built."""
     if config.delivery.engine is not None:
         return 0.0, ()
@@ -188,7 +188,7 @@ def _builds(config: Config, said: float | None, past: Measured) -> tuple[float, 
     return USUAL_BUILD_SECONDS, (found,)
 
 
-def _seconds_of_each(config: Config, past: Measured, nps: float | None) -> list[float | None]:
+def _seconds_of_each(config: Config, past: PastGames, nps: float | None) -> list[float | None]:
     """Seconds of a game by time control."""
     played = config.game_settings.played
     if len(past.parts) == len(played):
@@ -196,7 +196,7 @@ def _seconds_of_each(config: Config, past: Measured, nps: float | None) -> list[
     return [game_seconds(one, nps or _USUAL_NPS) for one in played]
 
 
-def _draws(said: float | None, past: Measured) -> tuple[float, str]:
+def _draws(said: float | None, past: PastGames) -> tuple[float, str]:
     if said is not None:
         return said, f"{said:.0%} draws: as you say"
     if not (pairs := past.tally.pairs):
@@ -208,7 +208,7 @@ def _draws(said: float | None, past: Measured) -> tuple[float, str]:
     return draws, f"as noisy as {draws:.0%} draws, by the spread of {pairs:,} pairs: measured"
 
 
-def _openings(config: Config, said: float | None, past: Measured) -> Openings | None:
+def _openings(config: Config, said: float | None, past: PastGames) -> Openings | None:
     """What the draw rate says of the run's book; None if no games were played from it."""
     if said is not None:
         return Openings.of(said)

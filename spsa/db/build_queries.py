@@ -29,7 +29,7 @@ from spsa.db.base import (
     time_from_now,
 )
 from spsa.db.database import Database, rows
-from spsa.db.tables import EngineFile, Machine, SetAside, Worker
+from spsa.db.tables import EngineRow, Machine, SetAside, Worker
 from spsa.errors import LeaseLost, OutOfRange
 from spsa.lifecycle import BatchStatus
 from spsa.text import plural
@@ -87,7 +87,7 @@ class OrderedBuild:
     """
 
     key: str
-    engines: tuple[EngineFile, EngineFile] | None
+    engines: tuple[EngineRow, EngineRow] | None
     requires: tuple[str, ...]
     failures: tuple[tuple[str, str], ...]
     builders: int
@@ -212,10 +212,10 @@ def _lost(build: Build, failed: int) -> list[tuple[str, str]]:
     return [("all workers", gone)] if is_lost else []
 
 
-def _engines(connection: sa.Connection, build: Build) -> tuple[EngineFile, EngineFile] | None:
+def _engines(connection: sa.Connection, build: Build) -> tuple[EngineRow, EngineRow] | None:
     """Plus and minus of an order, with what its worker says of their bench."""
     both = (build.plus_sha256, build.minus_sha256)
-    kept = select(EngineFile).where(EngineFile.sha256.in_(both), EngineFile.content.is_not(None))
+    kept = select(EngineRow).where(EngineRow.sha256.in_(both), EngineRow.content.is_not(None))
     found = {engine.sha256: engine for engine in rows(connection, kept)}
     if build.plus_sha256 not in found or build.minus_sha256 not in found:
         return None

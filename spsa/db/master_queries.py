@@ -31,7 +31,7 @@ from spsa.db.tables import (
     IS_OPEN,
     IS_VALIDATION,
     Batch,
-    EngineFile,
+    EngineRow,
     Event,
     Iteration,
     Run,
@@ -50,9 +50,9 @@ REFUSED = "level_refused"
 class Side:
     """An engine, the UCI options that are sent to it, and files by the options for their paths."""
 
-    engine: EngineFile
+    engine: EngineRow
     options: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, EngineFile] = field(default_factory=dict)
+    files: Mapping[str, EngineRow] = field(default_factory=dict)
 
     @property
     def options_here(self) -> dict[str, str]:
@@ -72,7 +72,7 @@ class Sides:
     plus: Side
     minus: Side
     requires: tuple[str, ...] = ()
-    variants: Mapping[str, tuple[EngineFile, EngineFile]] = field(default_factory=dict)
+    variants: Mapping[str, tuple[EngineRow, EngineRow]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -117,10 +117,10 @@ class MasterQueries(RunViewQueries):
 
     def sides_of(self, row: Iteration) -> Sides:
         """The engines that an iteration was opened with, and their bytes where they are kept."""
-        chosen = select(EngineFile).where(EngineFile.sha256.in_(row.files))
+        chosen = select(EngineRow).where(EngineRow.sha256.in_(row.files))
         engines = {one.sha256: one for one in self._rows(chosen.options(undefer("*")))}
 
-        def located(files: Mapping[str, Any]) -> dict[str, EngineFile]:
+        def located(files: Mapping[str, Any]) -> dict[str, EngineRow]:
             return {name: engines[one["sha256"]] for name, one in files.items()}
 
         variants = {key: located(pair) for key, pair in row.variants.items()}
@@ -221,8 +221,8 @@ class MasterQueries(RunViewQueries):
             old = _engines_of(connection, sa.and_(mine, sa.or_(Iteration.k == k, beside)))
             later = sa.and_(mine, Iteration.iteration_number > at)
             unused = old - _engines_of(connection, later, IS_OPEN)
-            forget = update(EngineFile).where(EngineFile.sha256.in_(unused)).values(content=None)
-            return list(connection.scalars(forget.returning(EngineFile.sha256)))
+            forget = update(EngineRow).where(EngineRow.sha256.in_(unused)).values(content=None)
+            return list(connection.scalars(forget.returning(EngineRow.sha256)))
 
 
 def _open(
@@ -285,7 +285,7 @@ def _write_engines(connection: sa.Connection, sides: Sides) -> None:
     own = [(side.engine, *side.files.values()) for side in (sides.plus, sides.minus)]
     for engine in chain.from_iterable((*own, *sides.variants.values())):
         location = {"path": engine.path, "content": engine.content}
-        known = update(EngineFile).where(EngineFile.sha256 == engine.sha256).values(location)
+        known = update(EngineRow).where(EngineRow.sha256 == engine.sha256).values(location)
         if not connection.execute(known).rowcount:
             add(connection, engine)
 
@@ -314,7 +314,7 @@ def _columns_of(sides: Sides) -> dict[str, Any]:
     return columns
 
 
-def _located(files: Mapping[str, EngineFile]) -> dict[str, Any]:
+def _located(files: Mapping[str, EngineRow]) -> dict[str, Any]:
     return {name: {"sha256": one.sha256, "path": one.path} for name, one in files.items()}
 
 

@@ -49,7 +49,7 @@ from spsa.lifecycle import (
 from spsa.text import NAME_LENGTH
 
 
-class EngineFile(Base, kw_only=True):
+class EngineRow(Base, kw_only=True):
     """A published binary or file of a side; the bytes only if workers get it from here."""
 
     __tablename__ = "spsa_engine"

@@ -16,7 +16,7 @@ from spsa.db.history_queries import Parts
 from spsa.db.tables import Batch, Iteration, Purge, Run, Step
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 
-Entry = Step | Purge
+LogRow = Step | Purge
 """What moves theta."""
 
 
@@ -69,7 +69,7 @@ class RunRows:
     def tuned(self) -> list[Iteration]:
         return [it for it in self.iterations.values() if it.purpose is Purpose.TUNE]
 
-    def log(self) -> Iterator[tuple[str, Iteration | None, Entry]]:
+    def log(self) -> Iterator[tuple[str, Iteration | None, LogRow]]:
         """The steps and purges in the order in which they were made, each with its name.
 
         Also the iteration of a step.

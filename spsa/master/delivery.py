@@ -17,7 +17,7 @@ from spsa.builds.tree import Pinned
 from spsa.core import Builds, Values
 from spsa.core.params import PlayedValues, Space
 from spsa.db.master_queries import Side, Sides
-from spsa.db.tables import EngineFile
+from spsa.db.tables import EngineRow
 from spsa.protocol import required_pattern
 
 log = logging.getLogger("spsa.master")
@@ -131,11 +131,11 @@ class Delivery(ABC):
         """Delete binaries that no iteration will use again."""
         return
 
-    def published(self, engine: BuiltEngine) -> EngineFile:
+    def published(self, engine: BuiltEngine) -> EngineRow:
         """The row of a binary."""
         content = engine.path.read_bytes() if self.keep_bytes else None
         facts = asdict(engine) | {"path": str(engine.path), "content": content}
-        return EngineFile(**{name: facts[name] for name in facts.keys() - {"requires"}})
+        return EngineRow(**{name: facts[name] for name in facts.keys() - {"requires"}})
 
 
 def _alike(found: Mapping[Kind, Sides], refused: dict[str, str]) -> list[Sides]:
@@ -175,7 +175,7 @@ class BinaryDelivery(Delivery):
         files = {option: self._published(file) for option, file in made.items()}
         return Side(self.published(self.engine), {**self.options, **sent}, files)
 
-    def _published(self, file: HashedFile) -> EngineFile:
+    def _published(self, file: HashedFile) -> EngineRow:
         own = replace(self.engine, path=file.path, size=file.path.stat().st_size, bench=None)
         return self.published(replace(own, sha256=file.sha256, build_key=file.sha256))
 

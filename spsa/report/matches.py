@@ -185,7 +185,7 @@ def matches_of(run: Run, validations: Iterable[Iteration]) -> tuple[Match, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Strength:
     """How strong the matches of a run have found theta, against one opponent.
 
     `curve` goes through all of them, where several thetas were measured. `last` is the last match
@@ -213,7 +213,7 @@ class Measured:
         return "not measured" if found is None else f"{plus_minus(found.value, found.error)} Elo"
 
 
-def measured(run: Run, matches: Sequence[Iteration]) -> Measured:
+def measured(run: Run, matches: Sequence[Iteration]) -> Strength:
     """What these matches of a run have measured.
 
     A sequential test ends where it is decided, so its games are not added to others.
@@ -223,7 +223,7 @@ def measured(run: Run, matches: Sequence[Iteration]) -> Measured:
     like = [one for one in told if _sides(one) == _sides(told[-1])]
     counts = {name: sum(getattr(one, name) for one in like) for name in COUNTS}
     (last,) = matches_of(run, [replace(one, **counts) for one in told[-1:]]) or (None,)
-    return Measured(opponent=opponent, curve=measured_gain(matches), last=last)
+    return Strength(opponent=opponent, curve=measured_gain(matches), last=last)
 
 
 def _sides(match: Iteration) -> object:

@@ -21,7 +21,7 @@ from spsa.report.matches import (
     MATCHES,
     TIME_CONTROLS,
     Match,
-    Measured,
+    Strength,
     matches_of,
     measured,
 )
@@ -60,7 +60,7 @@ class RunHistory:
     at: tuple[datetime, ...]
     parameters: tuple[ParameterStatus, ...]
     validations: tuple[Match, ...]
-    measured: Measured
+    measured: Strength
     gain: tuple[float, ...] | None
 
     def games(self, ks: Sequence[int]) -> list[int]:

@@ -25,7 +25,7 @@ from spsa.report.matches import (
     MATCHES,
     TIME_CONTROLS,
     Match,
-    Measured,
+    Strength,
     TimeControlStatus,
     matches_of,
     measured,
@@ -73,7 +73,7 @@ class EarlierRun:
     """The run of the database that ended last, and what its matches measured."""
 
     run: RunOverview
-    measured: Measured
+    measured: Strength
 
     def __str__(self) -> str:
         run, found = self.run, self.measured
@@ -102,7 +102,7 @@ class Status:
     verdict: Verdict
     said_stop: bool  # by the last verdict that its master recorded
     purged_games: int
-    measured: Measured
+    measured: Strength
     earlier: EarlierRun | None = None
     builds: Builds = field(default_factory=Builds)
     time_controls: tuple[TimeControlStatus, ...] = ()  # where there are several

@@ -15,8 +15,8 @@ from golden import compare_cases
 from spsa.builds.builder import archive_of
 from spsa.builds.tree import (
     Checkout,
-    Entry,
     Tree,
+    TreeEntry,
     WorkCopy,
     archived,
     differences,
@@ -115,7 +115,7 @@ def test_pinning_copies_and_leaves_the_checkout_alone(source):
 
 
 def test_an_archive_that_is_none_or_would_write_elsewhere_is_refused(tmp_path):
-    outside = archived({"../outside": Entry(CRATE / "Cargo.toml")})
+    outside = archived({"../outside": TreeEntry(CRATE / "Cargo.toml")})
     for wrong in (b"none", gzip.compress(archived({})), outside):
         with pytest.raises(TuningError, match="cannot be unpacked: "):
             unpack(wrong, tmp_path / "work" / "source")

@@ -19,7 +19,7 @@ from spsa.core.params import Space
 from spsa.core.scoring import ELO_PER_SCORE, Tally
 from spsa.db.master_queries import NewIteration, Side, Sides
 from spsa.db.run_view import MasterLease, RunView
-from spsa.db.tables import EngineFile, Iteration, Run
+from spsa.db.tables import EngineRow, Iteration, Run
 from spsa.history.replay import games_of
 from spsa.lifecycle import Purpose
 from spsa.master.decide import Pause, upkeep
@@ -41,7 +41,7 @@ LEASE = 1000.0
 """Seconds that no test lasts; a lease that shall have run out is made so by `expire`."""
 
 
-def new_engine(name: str = "plus", **over) -> EngineFile:
+def new_engine(name: str = "plus", **over) -> EngineRow:
     """An engine whose bytes are its name."""
     facts = {
         "sha256": hashlib.sha256(name.encode()).hexdigest(),
@@ -51,7 +51,7 @@ def new_engine(name: str = "plus", **over) -> EngineFile:
         "bench": 4711,
         "path": f"/engines/{name}",
     }
-    return EngineFile(**facts | over)
+    return EngineRow(**facts | over)
 
 
 def new_run(**over) -> Run:
@@ -403,5 +403,5 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def published(path: Path, /, **over: object) -> EngineFile:
+def published(path: Path, /, **over: object) -> EngineRow:
     return new_engine(path.name, **{"sha256": digest(path), "path": str(path)} | over)

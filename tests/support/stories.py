@@ -35,7 +35,7 @@ from spsa.core.scoring import Tally
 from spsa.db.master_queries import NewIteration
 from spsa.db.read_queries import WorkerRow
 from spsa.db.run_view import MasterLease, RunView
-from spsa.db.tables import EngineFile, Run
+from spsa.db.tables import EngineRow, Run
 from spsa.errors import TuningError
 from spsa.lifecycle import MachineRole
 from spsa.protocol import BatchResult, Claim, Failure, KeptVoid, Measured, RegisteredWorker
@@ -63,7 +63,7 @@ class Story:
         self._claims: dict[int, Claim | None] = {}
         self._asked = count(1)
         self._tokens: dict[str, str] = {}
-        self._engines: dict[str, EngineFile] = {}
+        self._engines: dict[str, EngineRow] = {}
 
     def __call__(self, line: str) -> Said:
         """Carry out a command, and what it says."""
@@ -154,7 +154,7 @@ class Story:
         usual = {"opened_on": self.store.run(name).applied, "target_games": batches * games}
         return new(**usual | over, batch_games=games)
 
-    def _engine(self, name: str) -> EngineFile:
+    def _engine(self, name: str) -> EngineRow:
         self._engines[name] = new_engine(name, content=name.encode())
         return self._engines[name]
 
