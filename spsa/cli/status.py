@@ -15,7 +15,7 @@ from spsa.db.tables import Run
 from spsa.errors import NothingToDo
 from spsa.live_display import LiveDisplay
 from spsa.output import echo, echo_json
-from spsa.report.alarms import look
+from spsa.report.alarms import look, runs_with_alarms
 from spsa.report.events import EVENTS, VOIDS, place, void_lines
 from spsa.report.screen import rendered, screen
 from spsa.report.status import RUNS, STATUS, Status
@@ -79,7 +79,8 @@ def status(
         if as_json:
             echo_json({"runs": records(RUNS, standings)})
         else:
-            terminal().print(TextTable(RUNS, standings))
+            view = runs_with_alarms(lambda name: look(store, store.run(name)))
+            terminal().print(TextTable(view, standings))
         return
     if watch:
         looks = _looks(store, store.run(run).name, interval)

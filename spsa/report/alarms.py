@@ -5,7 +5,8 @@ simulate it.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import comb, fsum, sqrt
 from statistics import NormalDist
@@ -14,13 +15,15 @@ from spsa.algorithms.time_controls import TimeControlSums
 from spsa.core.params import Space
 from spsa.core.scoring import chi_square_tail, score
 from spsa.db import Store
+from spsa.db.read_queries import RunOverview
 from spsa.db.tables import Iteration, Run
+from spsa.errors import TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.verdict import START
 from spsa.report.events import Alarm, AlarmKind
 from spsa.report.parameters import signal_to_noise
-from spsa.report.status import RATE_SECONDS, Status, status
-from spsa.report.table import estimate
+from spsa.report.status import RATE_SECONDS, RUNS, Status, status
+from spsa.report.table import Column, View, estimate, unless_zero
 from spsa.report.workers import MachineReport
 from spsa.text import plural
 
@@ -55,6 +58,18 @@ def look(store: Store, run: Run, machines: Sequence[MachineReport] = ()) -> Stat
         *(alarm for machine in machines for alarm in machine.alarms),
     )
     return replace(now, alarms=found)
+
+
+def runs_with_alarms(status_of: Callable[[str], Status]) -> View:
+    """The table of runs with the number of alarms of each live one, by the status of its name."""
+
+    def count(run: RunOverview) -> int | None:
+        with suppress(TuningError):  # of a run that this program cannot read
+            if run.live:
+                return len(status_of(run.name).alarms)
+        return None
+
+    return RUNS.with_columns(Column("", "alarms", count, unless_zero, alarm=lambda run: run.live))
 
 
 def _of_standstill(status: Status) -> Iterator[Alarm]:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -13,15 +12,15 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from spsa.db import Store
-from spsa.db.read_queries import RunOverview
 from spsa.db.tables import Run
-from spsa.errors import NothingToDo, TuningError
+from spsa.errors import NothingToDo
+from spsa.report.alarms import runs_with_alarms
 from spsa.report.events import Alarm
 from spsa.report.figures import compared_figures, parameter_figures, worker_figures
 from spsa.report.matches import ITERATIONS, MATCHES
 from spsa.report.parameters import PARAMETERS, parameters
-from spsa.report.status import RUNS, Status
-from spsa.report.table import Column, View, plain, unless_zero
+from spsa.report.status import Status
+from spsa.report.table import View, plain
 from spsa.report.workers import WORKERS, fleet
 from spsa.server.reading import Reader
 from spsa.server.rendering import IN_JSON, METRICS_TYPE, metrics, render
@@ -64,17 +63,9 @@ class Pages:
         ]
 
     def runs(self, _request: Request) -> Values:
-        """With the alarms of those that are live."""
-        column = Column("", "alarms", self._alarms, unless_zero, alarm=lambda run: run.live)
-        view = RUNS.with_columns(column).linked(lambda run: link("/run", run=run.name))
+        view = runs_with_alarms(lambda name: self._reader.status(self._store.run(name)))
+        view = view.linked(lambda run: link("/run", run=run.name))
         return {"runs": self._store.run_overviews(), "view": view}
-
-    def _alarms(self, run: RunOverview) -> int | None:
-        """How many a live run has; None of one that this program cannot read."""
-        with suppress(TuningError):
-            if run.live:
-                return len(self._reader.status(self._store.run(run.name)).alarms)
-        return None
 
     def run(self, request: Request) -> Values:
         run = self._run(request)
