@@ -25,7 +25,7 @@ from spsa.config.space import load_space, params_file, written
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.tables import Run
-from spsa.errors import InvalidInput, NothingToDo
+from spsa.errors import InvalidInput
 from spsa.files import write_whole
 from spsa.live_display import working
 from spsa.master.delivery_setup import source_texts
@@ -84,11 +84,12 @@ def show(config: Config, as_json: bool) -> None:
 @url_option
 @_values_options
 def diff(config: str | None, database_url: str | None, run: str | None, theta: str | None) -> None:
-    """Print the values as a patch of the source, or as `setoption` lines.
+    """Print the values as a patch of the source, as `setoption` lines, or as JSON.
 
     A patch is for `git apply`, in the folder of the engine's Cargo.toml. An empty one says that the
     source has these values already. With --run it is for the commit that the run began with, if
-    [engine] source names a repository. With `kind = "uci"` each parameter is one line of UCI.
+    [engine] source names a repository. With `kind = "uci"` each parameter is one line of UCI; with
+    `kind = "command"` the values are the JSON that the program reads.
 
     Without a config.toml the values of a run come from its database alone, not as a patch.
     """
@@ -117,15 +118,13 @@ def diff(config: str | None, database_url: str | None, run: str | None, theta: s
 
 
 def _are_options(kind: object, space: Space, values: Mapping[str, float]) -> bool:
-    """Whether these are options, which are printed then; NothingToDo for what a command makes."""
+    """Whether these are options or what a command reads, which are printed then."""
     if kind == "command":
-        raise NothingToDo(
-            "there is nothing to patch: `params export --format json` prints the values"
-        )
+        echo_json(values)
     if kind == "uci":
         options = space.options(values).items()
         echo_raw("".join(f"setoption name {name} value {v}\n" for name, v in options))
-    return kind == "uci"
+    return kind in ("uci", "command")
 
 
 def _print_values(space: Space, run: Run) -> None:

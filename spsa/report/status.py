@@ -131,13 +131,11 @@ class Status:
     def taking(self) -> Sequence[tuple[str, str]]:
         """The commands that take the result, each with what it prints: the tuned values first."""
         name = quote(self.run.name)
-        patch = (
-            "A patch of the source for `git apply`; for UCI options, `setoption` lines",
-            f"spsa-master params diff --run {name}",
-        )
-        numbers = "The tuned values", f"spsa-master params export --format json --run {name}"
+        told = "A patch of the source for `git apply`; for UCI options, `setoption` lines"
+        if RunSettings.of(self.run).delivery.get("kind") == "command":
+            told = "The tuned values as the program reads them that writes the files"
         return (
-            numbers if RunSettings.of(self.run).delivery.get("kind") == "command" else patch,
+            (told, f"spsa-master params diff --run {name}"),
             (
                 "The tuned values as the lines that OpenBench takes",
                 f"spsa-master params export --format openbench --run {name}",
