@@ -24,6 +24,9 @@ from spsa.errors import MAX_FAULTS, Fault, InvalidInput, TuningError
 from spsa.files import MAX_TEXT, content
 from spsa.openings import NAME_A_BOOK, builtin_book
 
+NOTIFY_VARIABLES = ("SPSA_NOTIFY_URLS", "SPSA_NOTIFY_URLS_FILE")
+"""Of the environment: addresses, and a file that holds them."""
+
 
 def load_config(path: Path, environ: Mapping[str, str], *, and_params: bool = False) -> Config:
     """Read config.toml; DATABASE_URL in `environ` overrides its [database], and so on.
@@ -71,13 +74,13 @@ def _divisible(tables: Sections) -> GamesSection:
 
 def _notified(environ: Mapping[str, str]) -> list[str]:
     """The addresses of SPSA_NOTIFY_URLS, or of the file that SPSA_NOTIFY_URLS_FILE names."""
-    file = environ.get("SPSA_NOTIFY_URLS_FILE")
+    urls, file = (environ.get(name) for name in NOTIFY_VARIABLES)
     try:
         inside = content(Path(file), MAX_TEXT).decode() if file else ""
     except (OSError, UnicodeDecodeError):
         remedy = "name a file with an address on each line"
         raise InvalidInput.of(str(file), "notify.urls", "cannot be read", remedy) from None
-    return (environ.get("SPSA_NOTIFY_URLS") or inside).split()
+    return (urls or inside).split()
 
 
 def _game_settings(tables: Sections) -> GameSettings:

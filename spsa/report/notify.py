@@ -24,9 +24,10 @@ from urllib3.exceptions import HTTPError, LocationParseError
 from urllib3.util import parse_url
 
 from spsa.builds.commands import Commands
+from spsa.config import NOTIFY_VARIABLES
 from spsa.config.document import read_document
 from spsa.config.settings import Config
-from spsa.errors import InvalidInput, TuningError
+from spsa.errors import Fault, InvalidInput, TuningError
 from spsa.text import closest, plural, printable, words_of
 
 SEND_SECONDS = 20.0
@@ -91,6 +92,13 @@ def addresses(config: Config) -> tuple[Address, ...]:
             told.append(replace(made, shown=f"address {n}, {made.shown}"))
         except _WrongAddress as error:
             faults.append((("notify", "urls"), f"address {n} of urls {error}", error.remedy))
+    if faults and (source := next(filter(os.environ.get, NOTIFY_VARIABLES), None)):
+        raise InvalidInput(
+            [
+                Fault(file=source, line=None, name="notify", found=found, remedy=remedy)
+                for _, found, remedy in faults
+            ]
+        )
     if faults:
         raise InvalidInput(read_document(config.path).faults(faults))
     return tuple(told)

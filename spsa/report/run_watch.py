@@ -64,11 +64,13 @@ def changes(
     return [(ALARM, present[k]) if k in present else (ALARM_OVER, told[k]) for k in due]
 
 
-def news_of(status: Status, *, is_ending: bool, follows: int = 0) -> Iterator[News]:
+def news_of(
+    status: Status, *, is_ending: bool, follows: int = 0, against: str = "the start"
+) -> Iterator[News]:
     """What each of the last validations of a run measured, then that it has ended.
 
     `is_ending`: nothing more is played, so a sequential test that is not decided stays so.
-    Otherwise a match of `follows` games may follow the end of the tuning.
+    Otherwise a match of `follows` games `against` this may follow the end of the tuning.
     """
     run, (measured, verdict, *_) = status.run, status.answer_lines()
     for match in status.validations:
@@ -82,7 +84,7 @@ def news_of(status: Status, *, is_ending: bool, follows: int = 0) -> Iterator[Ne
         played = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
         reason = f", {run.reason}" if run.reason else ""
         if status.measured.elo is None and follows and not is_ending:
-            measured = f"a match of {plural(follows, 'game')} against the start follows"
+            measured = f"a match of {plural(follows, 'game')} against {against} follows"
         found = f"{played}, {plural(status.games.games, 'game')}{reason}; {measured}"
         advice = " ".join(status.ends())
         yield News(str(run.status), run.finished_at.isoformat(), found, advice or verdict)
@@ -134,9 +136,9 @@ class RunWatch:
             detail = {"advice": verdict.advice, "results": run.applied, "reason": verdict.reason}
             self.store.record(self.master_lease, [(VERDICT, detail)])
         self._tell_alarms(run, now, found.alarms)
-        self._tell_news(
-            run, news_of(found, is_ending=is_ending, follows=self.config.validation.games)
-        )
+        wanted = self.config.validation
+        told = {} if wanted.against is None else {"against": wanted.against.name}
+        self._tell_news(run, news_of(found, is_ending=is_ending, follows=wanted.games, **told))
 
     def _machines_at(self, run: Run, now: float) -> Sequence[MachineReport]:
         """The last comparison of the machines, which is seldom."""

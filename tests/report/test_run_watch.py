@@ -174,9 +174,9 @@ def test_the_end_says_that_a_match_follows_until_it_has_measured(
 
     def ended(games, *, is_ending=False):
         now = status(sqlite_store, staged.now())
-        return [*news_of(now, is_ending=is_ending, follows=games)][-1].found
+        return [*news_of(now, is_ending=is_ending, follows=games, against="r")][-1].found
 
-    assert ended(8).endswith("8 games; a match of 8 games against the start follows")
+    assert ended(8).endswith("8 games; a match of 8 games against r follows")
     for found in (ended(0), ended(8, is_ending=True)):
         assert "not measured: `spsa-master validate` plays" in found
     staged.validate(games=8)
