@@ -27,26 +27,16 @@ _ETA = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Average:
-    """The average of `count` thetas; `mean` and `variance` have the shape of theta, (n,)."""
+    """The average of `count` thetas; `mean` has the shape of theta, (n,)."""
 
     count: float
     mean: Vector
-    variance: Vector
 
     def with_next(self, theta: Vector) -> Self:
         """The average with one more theta."""
         count = self.count + 1
         weight = (_ETA + 1) / (count + _ETA)
-        change = theta - self.mean
-        return type(self)(
-            count, self.mean + weight * change, (1 - weight) * (self.variance + weight * change**2)
-        )
-
-    @property
-    def deviation(self) -> Vector:
-        """The standard deviation of theta."""
-        deviation: Vector = np.sqrt(self.variance)
-        return deviation
+        return type(self)(count, self.mean + weight * (theta - self.mean))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +75,7 @@ class Observed:
         zero, several = np.zeros_like(self.rule.problem.start), self.time_controls
         return Observation(
             self.rule.start(),
-            Average(0, zero, zero),
+            Average(0, zero),
             self.witness and self.witness.start(),
             TimeControlSums.nothing(several, zero.shape[-1]) if several > 1 else None,
         )
@@ -255,12 +245,10 @@ class Tuning:
         return self._estimates(self.observed.load(state))
 
     def _estimates(self, state: Observation) -> Estimates:
-        averaged, averaged_sd = self._by_values(state.average if state.average.count > 1 else None)
-        belief = self.observed.supported(state)
+        average, belief = state.average, self.observed.supported(state)
         supported, supported_sd = self._by_values(belief)
         return Estimates(
-            averaged=averaged,
-            averaged_sd=averaged_sd,
+            averaged=self._natural(average.mean) if average.count > 1 else None,
             supported=supported,
             supported_sd=supported_sd,
             better_step=None if belief is None else self._better_steps(belief),
@@ -275,7 +263,7 @@ class Tuning:
         return {p.name: step for p, step in better.items() if step != p.step} or None
 
     def _by_values(
-        self, known: Average | Belief | None
+        self, known: Belief | None
     ) -> tuple[dict[str, float] | None, dict[str, float] | None]:
         """Mean and standard deviation in the units of params.toml, if they are known."""
         if known is None:

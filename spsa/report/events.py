@@ -246,6 +246,7 @@ VOIDS = View(
         Column("", "plies", lambda game: len(_moves(game)), rank=1),
         Column("machine", "machine", kind="name", rank=3),
         Column("sha256", "binary", show=lambda sha256: sha256[:12], kind="word", rank=2),
+        Column("", "culprit", "kept.culprit", kind="word", rank=1),
         Column("", "fault", "kept.detail", kind="text"),
         *values("kept"),
         Column("values", get="parameters"),

@@ -24,6 +24,9 @@ Trace = dict[str, Any]
 _LEGEND = 12
 """Names in a legend at most; of more the hover text and the search say which is which."""
 
+_BESIDE_END = 1.03
+"""How far the axis goes beyond the planned games, where a final match stands with its whisker."""
+
 _COLOURS = 8
 _ROW = 22  # pixels
 
@@ -72,13 +75,13 @@ def elo_figure(history: RunHistory) -> Figure:
         traces += _estimate("estimate of the rule's model", history, "second")
     traces += _matches("a match, with its 95% interval", history, "measured")
     (end,) = history.games([max(history.run.max_iterations, history.ks[-1])])
-    axis = {"range": [0, end], "rangemode": "tozero"}
+    axis = {"range": [0, _BESIDE_END * end], "rangemode": "tozero"}
     return _figure(
         traces,
         "games",
         f"Elo {_name(history.measured.over)}",
         xaxis=axis,
-        yaxis={"zeroline": True},
+        yaxis={"zeroline": True, "rangemode": "tozero"},
         annotations=_last_label(history),
     )
 
@@ -197,7 +200,8 @@ def worker_figures(parts: Sequence[WorkerShare]) -> dict[str, Figure]:
         "z": [[rate.get((worker, group)) for group in groups] for worker in workers],
         "text": [[_name(worker)] * len(groups) for worker in workers],
         "colorscale": "Viridis",
-        "zmin": 0,
+        "zmin": 0,  # counts only with zmax
+        "zmax": max(filter(None, rate.values())),
         "hovertemplate": "%{text}, %{z:,.0f} games an hour a slot<extra></extra>",
         "colorbar": {"title": {"text": "games/h"}, "thickness": 12, "nticks": 3},
     }

@@ -33,7 +33,6 @@ class ParameterStatus(Parameter):
     start: float
     played: float
     averaged: float | None
-    averaged_sd: float | None
     supported: float | None
     supported_sd: float | None
     better_step: float | None
@@ -88,7 +87,7 @@ PARAMETERS = View(
         Column("start", "start", rank=3),
         Column("value", "now"),
         Column("averaged", "averaged", rank=6, note="late iterations weigh most"),
-        *values("averaged_sd", "supported", "better_step"),
+        *values("supported", "better_step"),
         Column("", "supported", "other_supported", rank=5, note="by all games together"),
         Column("supported_sd", "± sd", rank=5, note="by the rule's own model"),
         Column("played", "played as", rank=8),

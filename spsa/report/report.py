@@ -12,10 +12,11 @@ from spsa import __version__
 from spsa.core.json_values import to_json
 from spsa.core.params import Space
 from spsa.db import Store
+from spsa.db.read_queries import VoidGame
 from spsa.db.tables import Event, Run
 from spsa.master.verdict import filters_of
 from spsa.report.alarms import look
-from spsa.report.events import EVENTS, Leaf, leaves
+from spsa.report.events import EVENTS, VOIDS, Leaf, leaves
 from spsa.report.matches import (
     ITERATIONS,
     MATCHES,
@@ -42,6 +43,8 @@ POINTS = 120
 """Points of a path at most, besides the start."""
 
 MAX_EVENTS = 1000
+MAX_VOIDS = 100
+"""Batches whose void games are told."""
 
 Table = tuple[View, Sequence[Any]]
 
@@ -124,6 +127,7 @@ class Report:
     validations: tuple[Match, ...]
     workers: tuple[FleetMember, ...]
     events: tuple[Event, ...]
+    voids: tuple[VoidGame, ...]
 
     @property
     def run(self) -> Run:
@@ -138,6 +142,8 @@ class Report:
         yield WORKERS, self.workers
         if len(self.machines) > 1:
             yield MACHINES, self.machines
+        if self.voids:
+            yield VOIDS, self.voids
 
 
 def settings_of(run: Run) -> tuple[Leaf, ...]:
@@ -166,6 +172,7 @@ REPORT = View(
         Column("history", of=HISTORY),
         Column("workers", of=WORKERS),
         Column("machines", of=MACHINES),
+        Column("void_games", "", "voids", of=VOIDS),
         Column("events", of=EVENTS),
     ),
 )
@@ -184,6 +191,7 @@ def report(store: Store, run: Run) -> Report:
         validations=matches_of(run, store.matches(run.id)),
         workers=tuple(one for one in workers if one.share is not None or not run.tunes),
         events=tuple(store.events(run.id, MAX_EVENTS)),
+        voids=tuple(store.void_games(run.id, MAX_VOIDS)[::-1]),
     )
 
 

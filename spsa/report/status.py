@@ -397,7 +397,8 @@ def status(store: Store, run: Run) -> Status:
     now, open_ones = store.clock(), tuple(store.open_iterations(run.id))
     age = (now - run.created_at).total_seconds()
     window = max(1.0, min(RATE_SECONDS, age))
-    rate = store.games_in_the_last(run.id, window) / window
+    is_given_out = run.status is not RunStatus.PAUSED
+    rate = store.games_in_the_last(run.id, window) / window if is_given_out else 0.0
     began = min((it.created_at for it in open_ones), default=run.created_at)
     claims = [one.held_since for one in overviews if one.name == run.name and one.held_since]
     matches, verdicts = store.matches(run.id), store.events(run.id, 1, kinds=[VERDICT])

@@ -278,19 +278,17 @@ def results(rule, count, seed=1):
 
 @settings(deadline=None)
 @given(walks)
-def test_the_average_is_the_weighted_mean_and_deviation_of_all_thetas(walk):
+def test_the_average_is_the_weighted_mean_of_all_thetas(walk):
     """Theta s weighs s (s + 1) (s + 2), so the last half has nearly all of the weight."""
     thetas = np.array(walk)
-    found = Average(0, np.zeros(2), np.zeros(2))
+    found = Average(0, np.zeros(2))
     for theta in thetas:
         found = found.with_next(theta)
     s = np.arange(1.0, len(thetas) + 1)
     share = (s * (s + 1) * (s + 2))[:, None]
     share /= share.sum()
     mean = (share * thetas).sum(axis=0)
-    variance = (share * (thetas - mean) ** 2).sum(axis=0)
     np.testing.assert_allclose(found.mean, mean, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found.deviation**2, variance, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", algorithms())

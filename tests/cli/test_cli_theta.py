@@ -17,7 +17,6 @@ AVERAGED = {"margin": 231.4, "depth": 4.2}
 SUPPORTED = {"margin": 252.6, "depth": 5.0}
 KNOWN = {
     "averaged": AVERAGED,
-    "averaged_sd": {"margin": 12.345, "depth": 0.0},
     "supported": SUPPORTED,
     "supported_sd": {"margin": 7.0, "depth": 0.25},
     "better_step": {"margin": 3.0},

@@ -7,6 +7,8 @@ from asking import Store
 from builders import Stage, new_worker, space_from, stage
 from shell import Shell
 
+from spsa.protocol import KeptVoid
+
 _PARAMETERS = {
     "rook_value_opening": (560, 280, 1500, 80),
     "rook_value_endgame": (700, 350, 1700, 90),
@@ -44,7 +46,9 @@ def owned(store: Store) -> Stage:
     for k in range(40):
         host = ("server", "server", "desk", "attic")[k % 4]
         played = replace(first, worker=workers[host])
-        spoilt = {"voids": {"crash of plus": 2}, "plus_time_losses": 1} if host == "attic" else {}
+        kept = KeptVoid(pair=k, culprit="plus", white="", detail="crash", position="", output="")
+        counts = {"voids": {"crash of plus": 2}, "plus_time_losses": 1}
+        spoilt = {**counts, "kept_voids": (kept,)} if host == "attic" else {}
         played.iterate(**spoilt)
         if k in (19, 39):
             replace(first, worker=workers["server"]).validate(games=1000)
