@@ -271,17 +271,15 @@ def _unpacked(book: Book, data: bytes) -> tuple[Book, bytes]:
     try:
         with ZipFile(BytesIO(data)) as archive:
             files = [one for one in archive.infolist() if not one.is_dir()]
-            found = f"it holds {plural(len(files), 'file')}"
-            if len(files) == 1 and files[0].compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-                found = "it is compressed in another way than by deflate"
-            elif len(files) == 1:
+            kinds, size = {one.compress_type for one in files}, sum(one.file_size for one in files)
+            if len(files) == 1 and kinds <= {ZIP_STORED, ZIP_DEFLATED} and size <= MAX_BOOK:
                 with archive.open(files[0]) as file:
-                    data, found = file.read(MAX_BOOK + 1), f"it unpacks to over {MAX_BOOK:,} bytes"
-                if len(data) <= MAX_BOOK:
-                    return replace(book, name=f"{book.name}/{files[0].filename}"), data
+                    return replace(book, name=f"{book.name}/{file.name}"), file.read(MAX_BOOK)
+            found = f"it holds {plural(len(files), 'file')} of {size:,} bytes"
     except _BROKEN as error:
         found = f"it cannot be unpacked: {error}"
-    raise InvalidInput.of(book.name, "book", found, "use a zip of one EPD, FEN or PGN file")
+    remedy = f"use a zip with one EPD, FEN or PGN file, deflated, of at most {MAX_BOOK:,} bytes"
+    raise InvalidInput.of(book.name, "book", found, remedy)
 
 
 def _text(name: str, data: bytes) -> str:
