@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,11 +105,18 @@ def _bundled() -> Path:
 
 @contextmanager
 def worker_beside(config: Config, folder: Path, slots: int, *options: str) -> Iterator[None]:
-    """A worker process beside the master; its output goes to worker.log."""
+    """A worker process beside the master, which dies with it; its output goes to worker.log."""
     command = [sys.executable, "-m", "worker", "--spsa", "-c", str(slots), "--force", *options]
     environment = {**os.environ, "DATABASE_URL": config.database.url}
     with (folder / "worker.log").open("wb") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            preexec_fn=partial(system.bind_engine, os.getpid(), isolated=False),
+        )
         try:
             yield
         finally:
