@@ -1,12 +1,16 @@
 """The pages in headless Chromium: what is drawn, what a keyboard reaches, what axe-core finds."""
 
 import os
+import re
 import shutil
+from itertools import product
+from pathlib import Path
 
 import pytest
 from asking import Store
 from axe_playwright_python.sync_playwright import Axe
 from builders import stage
+from golden import compare
 from owned import owned
 from playwright.sync_api import expect, sync_playwright
 from served import OPERATOR, people, serving, space
@@ -25,10 +29,16 @@ PAGES = (
     "/parameter?name=margin",
     "/workers?sort=name",
     "/worker?name=machine-1",
+    "/iterations",
     "/iteration?number=8",
     "/events",
+    "/compare?with=other",
+    "/login",
+    "/nothing",
 )
 PHONE, SCREEN = (360, 780), (1280, 800)
+THEMES = ("light", "dark")
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +59,12 @@ def shared_database_url(sqlite_template, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def address(played):
+def other(shared_store):
+    return stage(shared_store, space(), 1, name="other")
+
+
+@pytest.fixture(scope="module")
+def address(other, played):
     with serving(played.store) as address:
         yield address
 
@@ -82,7 +97,7 @@ def seen(chromium, request):
     context.close()
 
 
-@pytest.mark.parametrize("seen", [("light", SCREEN), ("dark", PHONE)], ids=str, indirect=True)
+@pytest.mark.parametrize("seen", [*product(THEMES, (PHONE, SCREEN))], ids=str, indirect=True)
 def test_every_page_is_well_made(seen, address):
     for path in PAGES:
         seen.page.goto(address + path)
@@ -153,10 +168,21 @@ def test_a_bad_machine_is_named_on_the_first_screen_and_an_event_is_read_on_a_ph
         store.resume("rook", "owner@home")
         seen.page.goto(f"{address}/run?run=rook")
         expect(seen.page.locator(".alarms", has_text="attic-1")).to_be_in_viewport(ratio=1)
+        pictured(seen.page, "page.png")
         seen.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        pictured(seen.page, "phone.png")
         seen.page.goto(f"{address}/events?run=rook")
         box = seen.page.get_by_text("attic-1 spoils games").bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE[0]
+
+
+def pictured(page, name):
+    """The words in a picture of the guide are in a file; `GOLDEN=write` makes both anew."""
+    page.locator("[data-figure=elo] .yzl").wait_for(state="attached")
+    words = "\n\n".join(map(page.inner_text, ("#answer", "#alarms")))
+    compare(Path(__file__).with_name("pictured.txt"), re.sub("left: .* hour", "left: -", words))
+    if os.environ.get("GOLDEN") == "write":
+        page.screenshot(path=PICTURES / name)
 
 
 def test_without_scripts_the_answer_and_the_tables_are_there(chromium, address):
