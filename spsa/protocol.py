@@ -76,7 +76,6 @@ once. `conflict`: this claim has reported other counts, and those count. `lost`:
 this claim's, or its iteration is over, and nothing counts.
 """
 
-
 Reply = TypeVar("Reply")
 
 

@@ -89,8 +89,7 @@ INSERT INTO spsa_worker (name, host, platform, cores, concurrency, version, sand
     RETURNING id;
 
 -- name: touch
-UPDATE spsa_worker SET last_seen_at = spsa_time(0), {measured}
- WHERE id = :worker_id
+UPDATE spsa_worker SET last_seen_at = spsa_time(0), {measured} WHERE id = :worker_id
 RETURNING (SELECT min(a.reason) FROM spsa_set_aside a
             WHERE a.machine = host AND a.sha256 IS NULL) AS set_aside;
 

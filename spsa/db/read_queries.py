@@ -283,7 +283,6 @@ _OF_SIDE = ("parameters", "options", "sha256")
 _COUNTED = (*COUNTS, "void_games", "purged_games", "games_played", "target_games")
 _OVERVIEW = ("name", "status", "priority", "share", "applied", "max_iterations")
 
-
 _STATS = sa.table(
     "spsa_worker_stats",
     *(

@@ -360,10 +360,8 @@ SHARES = View(
     ),
 )
 
-
 _KILO = by("{:,.0f}", 1e-3)
 _CLAIMED = "games that it has claimed and not yet reported"
-
 
 WORKERS = View(
     "workers",
