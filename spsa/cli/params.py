@@ -84,7 +84,7 @@ def show(config: Config, as_json: bool) -> None:
 @url_option
 @_values_options
 def diff(config: str | None, database_url: str | None, run: str | None, theta: str | None) -> None:
-    """Print the values as a patch of the source, as `setoption` lines, or as JSON.
+    """Print the values as a patch, `setoption` lines or JSON.
 
     A patch is for `git apply`, in the folder of the engine's Cargo.toml. An empty one says that the
     source has these values already. With --run it is for the commit that the run began with, if

@@ -214,7 +214,7 @@ class Status:
 
     @property
     def headline(self) -> str:
-        """`run first: running, 3 of 100 iterations, 24 games, mixture, seed 42; 2 alarms`."""
+        """`run first: running, 2 alarms, 3 of 100 iterations, 24 games, mixture, seed 42`."""
         run, alarms = self.run, len(self.alarms)
         match = self.open_match
         what = "matches of engines"
@@ -225,9 +225,9 @@ class Status:
             what += f", LLR {ratio(test)}" if (test := Match(match).test) else ""
         if not run.tunes:
             return f"run {run.name}: {what}"
-        told = f"run {run.name}: {run.status}, {what}, {plural(self.games.games, 'game')}"
-        told += f", {run.algorithm}, seed {run.seed}"
-        return told + (f"; {plural(alarms, 'alarm')}" if alarms else "")
+        told = f"run {run.name}: {run.status}" + (f", {plural(alarms, 'alarm')}" if alarms else "")
+        told += f", {what}, {plural(self.games.games, 'game')}"
+        return f"{told}, {run.algorithm}, seed {run.seed}"
 
     def answer_lines(self) -> Iterator[str]:
         """The answer after the headline; of a run without theta, that of its matches."""
