@@ -106,8 +106,8 @@ def diff(config: str | None, database_url: str | None, run: str | None, theta: s
         began = RunSettings.of(row).source
         if advice := chosen.step_advice(row.estimates.better_step):
             echo(*advice.splitlines(), err=True)
-    values = space.rounded(space.steps({p.name: p.value for p in chosen.parameters}))
-    if _are_options(found.delivery.kind, space, values):
+    values = _playable(space, chosen)
+    if _print_options(found.delivery.kind, space, values):
         return
     texts = source_texts(found, space, began)
     rendered = render(space, values, texts)
@@ -117,8 +117,13 @@ def diff(config: str | None, database_url: str | None, run: str | None, theta: s
         echo("an empty patch: the source has these values already", err=True)
 
 
-def _are_options(kind: object, space: Space, values: Mapping[str, float]) -> bool:
-    """Whether these are options or what a command reads, which are printed then."""
+def _playable(space: Space, chosen: Space) -> Mapping[str, float]:
+    """The values of `chosen` as `space` can play them."""
+    return space.rounded(space.steps({p.name: p.value for p in chosen.parameters}))
+
+
+def _print_options(kind: object, space: Space, values: Mapping[str, float]) -> bool:
+    """Print the options of an engine, or what a program reads; False if a source has the values."""
     if kind == "command":
         echo_json(values)
     if kind == "uci":
@@ -129,8 +134,8 @@ def _are_options(kind: object, space: Space, values: Mapping[str, float]) -> boo
 
 def _print_values(space: Space, run: Run) -> None:
     """The values of a run whose source is not known here."""
-    values = space.rounded(space.steps({p.name: p.value for p in space.parameters}))
-    if not _are_options(RunSettings.of(run).delivery.get("kind"), space, values):
+    values = _playable(space, space)
+    if not _print_options(RunSettings.of(run).delivery.get("kind"), space, values):
         echo_raw("".join(f"{name} = {value}\n" for name, value in values.items()))
         echo("a patch needs the source: name the config.toml that has it by --config", err=True)
 

@@ -270,7 +270,8 @@ class Status:
         if run.tunes:
             yield self.believed
         if looks := [f"{p.name}: {p.step_looks}" for p in self.parameters if p.step_looks]:
-            yield f"{'; '.join(looks[:MAX_LOOKS])}{'; ...' * (len(looks) > MAX_LOOKS)}"
+            more = ("...",) if len(looks) > MAX_LOOKS else ()
+            yield "; ".join((*looks[:MAX_LOOKS], *more))
         for match in self.validations[-1:]:
             if run.tunes and match.test is not None:
                 yield from match.sentences()

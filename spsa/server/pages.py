@@ -279,7 +279,7 @@ def whole(request: Request, name: str, most: int = _LARGEST) -> int | None:
 
 
 def own_page(address: str) -> str:
-    """An address that browsers read as one of this server, whoever made it; "/" for another.
+    """The address, if browsers read it as one of this server; else "/". A link may hold any.
 
     `//host` is another site, also with `\\` for a slash, or with a tab between, which they drop.
     """

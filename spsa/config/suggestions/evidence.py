@@ -20,7 +20,7 @@ _STRENGTH = re.compile(
 )
 """The functions with which search and evaluation begin."""
 _STEPS_OF_DATA = 2
-"""A table that search reads is filled by one function from what has filled."""
+"""A table that search reads is filled by one function from what others have filled."""
 
 _CLAUSE = re.compile(r"[;{}]|&&|\|\|")
 _INDEX = re.compile(r"\[[^\[\]]*\]")
