@@ -3,9 +3,10 @@
 import hashlib
 import secrets
 from collections.abc import Iterator
+from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, or_, select, update
 
 from spsa.core.json_values import Text, checked
 from spsa.db.base import execute, time_from_now
@@ -163,6 +164,21 @@ class MachineQueries(Database):
         with self._read() as connection:
             found = connection.execute(failed.group_by(BatchFailure.machine))
             return {row[0]: row[1] for row in found}
+
+    def lost_leases(self, run_id: int, after: int = 0) -> dict[str, datetime]:
+        """When each machine lost a lease last, in open iterations or those after k = `after`."""
+        mine = (Iteration.run_id == run_id, or_(IS_OPEN, Iteration.k > after))
+        lost = select(BatchFailure.machine, BatchFailure.at).join(Batch).join(Iteration)
+        its = Batch.worker_id == Worker.id
+        held = select(Worker.host, Batch.lease_expires_at).join_from(Batch, Worker, its)
+        expired = (IS_LEASED, IS_OPEN, Batch.lease_expires_at < time_from_now())
+        parts = (
+            lost.where(*mine, BatchFailure.lost_leases > 0),
+            held.join(Iteration).where(*mine, *expired),
+        )
+        with self._read() as connection:
+            found = [(host, at) for one in parts for host, at in connection.execute(one) if at]
+            return dict(sorted(found))
 
 
 def withdraw_leases(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> int:

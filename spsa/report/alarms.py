@@ -49,6 +49,7 @@ def look(store: Store, run: Run, machines: Sequence[MachineReport] = ()) -> Stat
     recent = [iteration for iteration in recent if iteration.status is IterationStatus.COMPLETE]
     found = (
         *_of_standstill(now),
+        *_of_silence(store, now),
         *_of_parameters(now, recent),
         *of_time_controls(run, now.sums),
         *of_noise(now),
@@ -98,6 +99,21 @@ def _of_standstill(status: Status) -> Iterator[Alarm]:
     elif status.games_per_second == 0.0 and status.waiting_seconds > RATE_SECONDS:
         silent = f"no game was reported in the last {RATE_SECONDS / 60:.0f} minutes"
         yield Alarm(AlarmKind.STALLED, run.name, silent)
+
+
+def _of_silence(store: Store, status: Status) -> Iterator[Alarm]:
+    """Machines that have lost a lease and were not heard of since.
+
+    A worker that ends hands back what it holds, so its machine has lost none.
+    """
+    run = status.run
+    lost = {} if status.is_over else store.lost_leases(run.id, max(0, run.applied - RECENT))
+    newest = {one.worker.host: one for one in reversed(status.workers)}
+    for machine in sorted(lost.keys() & newest.keys()):
+        last, seen = newest[machine], newest[machine].worker.last_seen_at
+        if not last.is_present and seen < lost[machine] and not last.is_set_aside:
+            found = f"silent since {seen:%Y-%m-%d %H:%M} UTC, and had games in the air"
+            yield Alarm(AlarmKind.SILENT, machine, found)
 
 
 def _of_parameters(status: Status, recent: Sequence[Iteration]) -> Iterator[Alarm]:

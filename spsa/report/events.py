@@ -31,13 +31,17 @@ _MACHINE = (
 
 
 class AlarmKind(StrEnum):
-    """What may be wrong with a run, the most urgent first, and what to do; `{}` is the subject."""
+    """What may be wrong with a run, the most urgent first, and what to do; `{}` is the subject.
+
+    `many` is what follows the number of alike ones.
+    """
 
     advice: str
+    many: str
 
-    def __new__(cls, name: str, advice: str) -> "AlarmKind":
+    def __new__(cls, name: str, advice: str, many: str = "alike") -> "AlarmKind":
         kind = str.__new__(cls, name)
-        kind._value_, kind.advice = name, advice
+        kind._value_, kind.advice, kind.many = name, advice, many
         return kind
 
     PAUSED = "paused", "continue it with `spsa-master resume`"
@@ -49,6 +53,11 @@ class AlarmKind(StrEnum):
     )
     WAITING_FOR_BUILDS = "waiting_for_builds", "start a worker with `compete --spsa --build`"
     STALLED = "stalled", "check the logs of the workers and of the master"
+    SILENT = (
+        "silent",
+        "see whether it runs and reaches the database, and start its worker again",
+        "workers silent",
+    )
     DEAD = (
         "dead",
         f"stop the run, give it a larger step or `active = false` in params.toml, {_AGAIN}",
@@ -100,8 +109,9 @@ STANDSTILL = frozenset(
 
 MINOR = frozenset(
     {
-        *(AlarmKind.WAITING_FOR_BUILDS, AlarmKind.DEAD, AlarmKind.AT_BOUND),
-        *(AlarmKind.NOISE, AlarmKind.DRAWS, AlarmKind.TIME_CONTROLS, AlarmKind.WORKER_SPEED),
+        *(AlarmKind.WAITING_FOR_BUILDS, AlarmKind.SILENT, AlarmKind.DEAD),
+        *(AlarmKind.AT_BOUND, AlarmKind.NOISE, AlarmKind.DRAWS),
+        *(AlarmKind.TIME_CONTROLS, AlarmKind.WORKER_SPEED),
     }
 )
 """What makes a run slower or teaches it less, and spoils no result."""
@@ -132,11 +142,11 @@ class Alarm:
 
     @property
     def who(self) -> str:
-        """The subject; `5 alike, a, b, c, d and 1 more`."""
+        """The subject; `5 alike, a, b, c, d and 1 more`, or `5 workers silent, ...`."""
         if not self.alike:
             return self.subject
         more = f" and {len(self.alike) - _NAMED} more" if len(self.alike) > _NAMED else ""
-        return f"{len(self.alike)} alike, {', '.join(self.alike[:_NAMED])}{more}"
+        return f"{len(self.alike)} {self.kind.many}, {', '.join(self.alike[:_NAMED])}{more}"
 
     def __str__(self) -> str:
         return f"{self.who}: {self.found}; {self.advice}"
