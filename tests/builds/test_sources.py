@@ -169,10 +169,11 @@ def test_patches_apply(tmp_path, end):
         "const A: " + "[" * 3000 + "i32" + "; 1]" * 3000 + " = 1;",
         "const A: i32 = " + "-" * 3000 + "1;",
         "mod a { " * 3000 + "const A: i32 = 1;" + "}" * 3000,
+        "tunable! " + "{ b " * 3000 + "A = 1;" + "}" * 3000,
         "// about\n" * 20_000 + "#[inline]\n" * 3000 + "const A: i32 = [1, 2];",
         "const A: i32 = 1;\n" * 10_000,
     ],
-    ids=["array", "type", "minus", "mod", "comments", "many"],
+    ids=["array", "type", "minus", "mod", "macro", "comments", "many"],
 )
 def test_what_is_deep_or_long_is_read_in_linear_time(text):
     try:
