@@ -215,10 +215,15 @@ def free_in_flight(inputs: PlanInputs) -> int:
         lost, error = alone.better_than(
             inputs.recovery(replace(design, in_flight=in_flight), inputs.elo_to_gain)
         )
-        if lost > max(_FREE, min(2 * error, _INSIGNIFICANT)):
+        if costs_elo(lost, error):
             break
         free = in_flight
     return free
+
+
+def costs_elo(lost: float, error: float) -> bool:
+    """Whether this part of the Elo to gain, known to one standard error, is a loss."""
+    return lost > max(_FREE, min(2 * error, _INSIGNIFICANT))
 
 
 def busy_in_flight(inputs: PlanInputs) -> int | None:

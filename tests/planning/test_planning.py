@@ -17,6 +17,7 @@ from spsa.core.scoring import Tally, elo
 from spsa.planning.games_needed import cut
 from spsa.planning.plan import (
     busy_in_flight,
+    costs_elo,
     free_in_flight,
     in_flight_warnings,
     most_designs,
@@ -179,6 +180,15 @@ def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one():
     asked = inputs(design=flat, shape=long, elos_to_gain=(20.0,), replicas=64)
     assert plan(asked).free_in_flight == 4
     assert free_in_flight(replace(asked, shape=replace(long, iterations=399))) == 2
+
+
+@pytest.mark.parametrize(
+    ("lost", "error", "told"),
+    [(0.009, 0, False), (0.011, 0, True), (0.019, 0.01, False), (0.021, 0.01, True),
+     (0.029, 0.5, False), (0.031, 0.5, True)],
+)  # fmt: skip
+def test_a_loss_is_more_than_a_hundredth_and_than_two_errors_or_than_three(lost, error, told):
+    assert costs_elo(lost, error) is told
 
 
 def test_openings_are_known_by_their_draws_and_pairs():
