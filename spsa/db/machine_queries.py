@@ -3,7 +3,9 @@
 import hashlib
 import secrets
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import delete, func, insert, or_, select, update
@@ -20,6 +22,7 @@ from spsa.db.tables import (
     BatchFailure,
     Iteration,
     Machine,
+    Run,
     SetAside,
     Worker,
 )
@@ -33,6 +36,31 @@ _OWNER = select(Worker.host).where(Worker.id == sa.bindparam("worker_id")).scala
 _OF_TOKEN = select(*Machine.__table__.c, _OWNER.label("owner")).where(
     Machine.secret_sha256 == sa.bindparam("sha256"), Machine.invited_by.is_not(None)
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedBatch:
+    """A batch that a machine failed, or whose lease it lost, so often; the last reason."""
+
+    run: str
+    iteration_number: int
+    seq: int
+    failures: int
+    lost_leases: int
+    sha256: str | None
+    reason: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedEngines:
+    """Plus and minus of the iterations from `first` to `last` of which a worker played games."""
+
+    plus_sha256: str
+    minus_sha256: str
+    first: int
+    last: int
+    games: int
 
 
 class MachineQueries(Database):
@@ -164,6 +192,29 @@ class MachineQueries(Database):
         with self._read() as connection:
             found = connection.execute(failed.group_by(BatchFailure.machine))
             return {row[0]: row[1] for row in found}
+
+    def failures_of(self, machine: str, last: int) -> list[FailedBatch]:
+        """The batches that a machine failed last, of all runs, the newest first."""
+        place = (Run.name.label("run"), Iteration.iteration_number, Batch.seq)
+        its = select(*place, *BatchFailure.__table__.c).join_from(BatchFailure, Batch)
+        its = its.join(Iteration).join(Run).where(BatchFailure.machine == machine)
+        return self._values(FailedBatch, its.order_by(BatchFailure.at.desc(), Batch.id).limit(last))
+
+    def engines_played(self, run_id: int, worker: str, last: int) -> list[PlayedEngines]:
+        """What a worker played of a run, the newest engines first."""
+        sides, at = (Iteration.plus_sha256, Iteration.minus_sha256), Iteration.iteration_number
+        sums = (func.min(at).label("first"), func.max(at).label("last"))
+        found: sa.Select[Any] = select(*sides, *sums, func.sum(Batch.games).label("games"))
+        found = found.join_from(Batch, Iteration).join(Worker, Worker.id == Batch.worker_id)
+        its = (Iteration.run_id == run_id, Worker.name == worker, Batch.status == BatchStatus.DONE)
+        newest = found.where(*its).group_by(*sides).order_by(func.max(at).desc())
+        return self._values(PlayedEngines, newest.limit(last))
+
+    def engines_built(self, worker: str, last: int) -> list[Build]:
+        """What a worker has built, for any run, the newest first."""
+        done = (Worker.name == worker, Build.status == BatchStatus.DONE)
+        its = select(Build).join(Worker, Worker.id == Build.worker_id).where(*done)
+        return self._rows(its.order_by(Build.id.desc()).limit(last))
 
     def lost_leases(self, run_id: int, after: int = 0) -> dict[str, datetime]:
         """When each machine lost a lease last, in open iterations or those after k = `after`."""

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from spsa.db import Store
+from spsa.db.machine_queries import FailedBatch
 from spsa.db.read_queries import VoidGame
 from spsa.db.run_queries import ALARM, ALARM_OVER, NEWS
 from spsa.db.tables import Event, Run
@@ -242,9 +243,14 @@ SETTINGS = View(
 """Of leaves."""
 
 
-def place(game: VoidGame) -> str:
+def place(one: VoidGame | FailedBatch) -> str:
     """Iteration and batch, as `compete --replay` takes them."""
-    return f"{game.iteration_number}.{game.seq}"
+    return f"{one.iteration_number}.{one.seq}"
+
+
+def binary(key: str, heading: str) -> Column:
+    """A column of the beginning of a hash."""
+    return Column(key, heading, show=lambda sha256: (sha256 or "")[:12], kind="word", rank=2)
 
 
 VOIDS = View(
@@ -255,7 +261,7 @@ VOIDS = View(
         Column("", "pair", "kept.pair", lambda pair: str(pair + 1), rank=1),
         Column("", "plies", lambda game: len(_moves(game)), rank=1),
         Column("machine", "machine", kind="name", rank=3),
-        Column("sha256", "binary", show=lambda sha256: sha256[:12], kind="word", rank=2),
+        binary("sha256", "binary"),
         Column("", "culprit", "kept.culprit", kind="word", rank=1),
         Column("", "fault", "kept.detail", kind="text"),
         *values("kept"),

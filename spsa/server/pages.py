@@ -136,14 +136,22 @@ class Pages:
         }
 
     def worker(self, request: Request) -> Values:
-        """One worker: what it is and has played, why it is set aside, its machine's void games."""
+        """One worker: what it is, has played and built, and what its machine failed."""
         run, name = self._run(request), needed(request, "name")
         found = next((one for one in self._reader.workers(run) if one.worker.name == name), None)
         if found is None:
             raise NothingToDo(f"there is no worker {name!r}")
         host, voids = found.worker.host, self._store.void_games(run.id, EVENTS)
         its = [one for one in voids if one.machine == host]
-        return {"run": run, "member": found, "workers": [found], "voids": its[::-1]}
+        return {
+            "run": run,
+            "member": found,
+            "workers": [found],
+            "engines": self._store.engines_played(run.id, name, EVENTS),
+            "builds": self._store.engines_built(name, EVENTS),
+            "failed": self._store.failures_of(host, EVENTS),
+            "voids": its[::-1],
+        }
 
     def iterations(self, request: Request) -> Values:
         """The newest first."""

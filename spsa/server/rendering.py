@@ -24,7 +24,17 @@ from spsa.report.report import HISTORY
 from spsa.report.status import RUNS, STATUS, Status
 from spsa.report.table import Column, record, records
 from spsa.report.workers import WORKERS, FleetMember
-from spsa.server.views import BATCHES, COMPARED, ITERATION, PLAYED, PURGED, link
+from spsa.server.views import (
+    BATCHES,
+    BUILDS,
+    COMPARED,
+    ENGINES,
+    FAILED,
+    ITERATION,
+    PLAYED,
+    PURGED,
+    link,
+)
 from spsa.text import without_passwords
 
 REFRESH_SECONDS = 5
@@ -78,7 +88,10 @@ def _environment() -> Environment:
         "refresh_seconds": REFRESH_SECONDS,
         "server_views": {
             "batches": BATCHES,
+            "builds": BUILDS,
             "compared": COMPARED,
+            "engines": ENGINES,
+            "failed": FAILED,
             "iteration": ITERATION,
             "played": PLAYED,
             "purged": PURGED,

@@ -6,7 +6,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from spsa.core.scoring import Tally
+from spsa.db.machine_queries import PlayedEngines
 from spsa.db.tables import Batch, Iteration
+from spsa.protocol import words_of
+from spsa.report.events import binary, place
 from spsa.report.matches import ITERATIONS, RESULT, games_of
 from spsa.report.parameters import ParameterStatus
 from spsa.report.table import Column, View, by, count, estimate, headed, unless_zero, values
@@ -22,6 +25,12 @@ def _voids(batch: Batch) -> str:
     """`2: 2 engine crashed`: how many, and how many of each reason."""
     reasons = ", ".join(f"{n} {reason}" for reason, n in (batch.voids or {}).items())
     return f"{batch.void_games}: {reasons}" if batch.void_games else ""
+
+
+def _span(engines: PlayedEngines) -> str:
+    """`3`, or `3 to 8`."""
+    first, last = engines.first, engines.last
+    return str(first) if first == last else f"{first:,} to {last:,}"
 
 
 BATCHES = View(
@@ -58,6 +67,40 @@ BATCHES = View(
         *values("seconds", "think_seconds"),
     ),
     "Each batch with the worker that played it last.",
+)
+
+FAILED = View(
+    "failed batches of its machine",
+    (
+        Column("run", "run", kind="name"),
+        Column("", "batch", place, kind="name"),
+        Column("failures", "failed", show=unless_zero),
+        Column("lost_leases", "lease lost", show=unless_zero, note="it expired, and others played"),
+        binary("sha256", "binary"),
+        Column("reason", "last reason", kind="text", rank=1),
+        Column("at", "time (UTC)", kind="word"),
+    ),
+    "Of all runs, the newest first.",
+)
+
+ENGINES = View(
+    "engines that it has played",
+    (
+        Column("", "iterations", lambda one: one, _span, kind="name"),
+        *(binary(f"{side}_sha256", side) for side in ("plus", "minus")),
+        Column("games", "games", show=count),
+    ),
+    "Of this run, the newest first.",
+)
+
+BUILDS = View(
+    "engines that it has built",
+    (
+        Column("created_at", "ordered (UTC)", kind="word"),
+        *(binary(f"{side}_sha256", side) for side in ("plus", "minus")),
+        Column("", "for machines with", lambda build: words_of(build.requires), kind="text"),
+    ),
+    "For all runs, the newest first.",
 )
 
 PURGED = View(

@@ -101,12 +101,19 @@ def test_no_page_and_no_answer_holds_markup_or_secrets_of_others(browser, played
         assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_an_iteration_tells_of_failures_and_purges(store, visit):
+def test_an_iteration_and_a_worker_tell_of_failures_and_purges(store, visit, sql):
     staged = stage(store, space(), 1, planned=3)
     staged.open()
     claim = staged.claim("fails")
     assert claim is not None
     store.fail(claim, Failure(reason="engine crashed"))
+    store.keep_files({"c" * 64: b"source"})
+    store.order_build("k" * 64, ("x86-64", "linux"), "c" * 64, {}, max_attempts=2)
+    sql(
+        "UPDATE spsa_build SET status = 'done', worker_id = (SELECT id FROM spsa_worker),"
+        " claim_id = 'c', plus_sha256 = i.plus_sha256, minus_sha256 = i.minus_sha256"
+        " FROM spsa_iteration i"
+    )
     selection = Selection(iterations=(1,), batches=((2, 1),))
     run, tuning = staged.now(), tuning_of(staged.run)
     carry_out(store, tuning, plan(store, run, tuning, selection), "me", "bad memory")
