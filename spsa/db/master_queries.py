@@ -22,8 +22,8 @@ from spsa.db.run_queries import abandon, pause_for_failure, set_run_status, writ
 from spsa.db.run_view import (
     LEASES_EXPIRED,
     MasterLease,
+    RunView,
     RunViewQueries,
-    machine_failures,
     miscounted,
     obstacles,
 )
@@ -131,21 +131,25 @@ class MasterQueries(RunViewQueries):
             {key: (pair["plus"], pair["minus"]) for key, pair in variants.items()},
         )
 
-    def pause_at_obstacles(self, master_lease: MasterLease) -> None:
-        """Fail the batches that no machine can play, and pause a run that cannot go on.
+    def pause_at_obstacles(
+        self,
+        master_lease: MasterLease,
+        seen: RunView,
+        reasons: Iterable[str],
+        batch_ids: Iterable[int],
+    ) -> None:
+        """Fail these batches, and pause a run that cannot go on.
 
         The reasons are in its row and in an event each; a resume offers the batches again.
-        IllegalTransition: nothing keeps it from going on any more.
+        IllegalTransition: its obstacles are not those of the view any more.
         """
         with self._led(master_lease) as (connection, run):
-            found = list(obstacles(connection, run, machine_failures(connection, run.id)))
-            if not found:
-                raise IllegalTransition(f"nothing keeps run {run.name} from going on")
-            batches = [batch_id for one in found for batch_id in one.batch_ids]
-            execute(connection, "exhaust", batch_ids=batches, reason=LEASES_EXPIRED)
-            for one in found:
-                if one.batch_ids or run.status is RunStatus.RUNNING:
-                    pause_for_failure(connection, run.id, "master", one.reason)
+            now = (run.status, obstacles(connection, run.id))
+            if now != (seen.run.status, seen.obstacles):
+                raise IllegalTransition(f"other obstacles keep run {run.name} from going on")
+            execute(connection, "exhaust", batch_ids=list(batch_ids), reason=LEASES_EXPIRED)
+            for reason in reasons:
+                pause_for_failure(connection, run.id, "master", reason)
 
     def apply(self, master_lease: MasterLease, iteration_id: int, seen: Run, new: Update) -> None:
         """Complete an iteration and move theta by it; `seen` is the run of the update.

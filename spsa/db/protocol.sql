@@ -243,20 +243,20 @@ UPDATE spsa_batch
    SET status = 'ready', attempt = attempt - 1, claim_id = NULL, lease_expires_at = NULL
  WHERE id IN :batch_ids AND status = 'leased';
 
--- name: exhausted
--- batches that no machine may claim any more: enough machines tried, or every one there gave up; a
--- locked row is being reported or renewed, and is looked at again later
-SELECT b.id, i.iteration_number, b.seq, b.last_error, {tried} AS tried
+-- name: tried
+-- batches that wait for another attempt, and whether a worker that is active may make it; a locked
+-- row is being reported or renewed, and is looked at again later
+SELECT b.id, i.iteration_number, b.seq, coalesce(b.last_error, :reason) AS reason,
+       {tried} AS machines, b.max_attempts,
+       EXISTS (SELECT 1 FROM spsa_worker w
+                WHERE w.last_seen_at > spsa_time(-{ACTIVE_SECONDS}) AND {suited}) AS is_suited,
+       EXISTS (SELECT 1 FROM spsa_worker w
+                WHERE w.last_seen_at > spsa_time(-{ACTIVE_SECONDS}) AND {suited}
+                  AND NOT ({gave_up})) AS is_wanted
   FROM spsa_batch b JOIN spsa_iteration i ON i.id = b.iteration_id
        JOIN spsa_run r ON r.id = i.run_id LEFT JOIN spsa_worker h ON h.id = b.worker_id
  WHERE i.run_id = :run_id AND i.status IN ('pending', 'in_progress') AND b.attempt > 0
    AND (b.status = 'ready' OR b.status = 'leased' AND b.lease_expires_at < spsa_time(0))
-   AND ({tried} >= b.max_attempts AND {tried} > 1
-        OR EXISTS (SELECT 1 FROM spsa_worker w
-                    WHERE w.last_seen_at > spsa_time(-{ACTIVE_SECONDS}) AND {suited})
-           AND NOT EXISTS (SELECT 1 FROM spsa_worker w
-                            WHERE w.last_seen_at > spsa_time(-{ACTIVE_SECONDS}) AND {suited}
-                              AND NOT ({gave_up})))
  ORDER BY b.id FOR UPDATE OF b SKIP LOCKED;
 
 -- name: exhaust

@@ -19,9 +19,8 @@ from spsa.db.base import COUNTS, execute, sums_of, tally_of, time_from_now
 from spsa.db.database import Database, rows
 from spsa.db.tables import IS_OPEN, NOT_PURGED, Batch, Iteration, Run, SetAside, Worker
 from spsa.errors import MasterLeaseLost
-from spsa.lifecycle import BatchStatus, RunStatus
+from spsa.lifecycle import BatchStatus
 from spsa.protocol import ACTIVE_SECONDS
-from spsa.text import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +32,26 @@ class MasterLease:
     epoch: int
 
 
-FAILURE_BUDGET = 3
-"""Batches that a machine may fail while it plays none, before something has to be done."""
-
 LEASES_EXPIRED = "every worker that claimed it disappeared without a report"
+"""What is said of a batch that no machine gave back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedBatch:
+    """A batch that waits for another attempt, and who could make it.
+
+    `machines` have failed it or lost its lease. Workers that are active may play its iteration if
+    `is_suited`, and if `is_wanted` the machine of one of them has not given this batch up.
+    """
+
+    id: int
+    iteration_number: int
+    seq: int
+    reason: str  # of the last failure
+    machines: int
+    max_attempts: int
+    is_suited: bool
+    is_wanted: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,55 +73,37 @@ class MachineFailures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Obstacle:
-    """Why a run cannot go on: batches that no machine can play.
+class Obstacles:
+    """What may keep a run from going on; `spsa.master.decide` says what does.
 
-    Without a batch, an iteration has other counts than its batches.
+    `miscounted` says how an open iteration that has nothing left to play differs from its batches,
+    if one does. `failures` are those of the last hour, and `others_active` says whether a machine
+    without any is active.
     """
 
-    reason: str
-    batch_ids: frozenset[int] = frozenset()
+    tried: Sequence[TriedBatch] = ()
+    miscounted: str | None = None
+    failures: Sequence[MachineFailures] = ()
+    others_active: bool = False
 
 
-def obstacles(
-    connection: sa.Connection, run: Run, failures: Sequence[MachineFailures]
-) -> Iterator[Obstacle]:
-    """What keeps a run from going on, besides batches that have failed already.
-
-    `exhausted` in protocol.sql says when no machine can play a batch; claims hand batches out by
-    the same rule.
-    """
-    for row in execute(connection, "exhausted", run_id=run.id).all():
-        place = f"iteration {row.iteration_number} batch {row.seq}"
-        machines = plural(row.tried, "machine")
-        reason = f"{place}: {row.last_error or LEASES_EXPIRED} (tried by {machines})"
-        yield Obstacle(reason=reason, batch_ids=frozenset({row.id}))
+def obstacles(connection: sa.Connection, run_id: int) -> Obstacles:
+    """The obstacles of a run; the rows of its tried batches are locked."""
+    tried = execute(connection, "tried", run_id=run_id, reason=LEASES_EXPIRED).mappings()
     # only the iterations that have nothing left to play
     left = (BatchStatus.READY, BatchStatus.LEASED, BatchStatus.FAILED)
     to_play = select(Batch.id).where(Batch.iteration_id == Iteration.id, Batch.status.in_(left))
     played = Iteration.games_played == Iteration.target_games
-    over = (Iteration.run_id == run.id, IS_OPEN, or_(played, ~to_play.exists()))
-    if (wrong := miscounted(connection, *over)) is not None:
-        yield Obstacle(reason=wrong)
-    if run.status is RunStatus.RUNNING:
-        yield from _unplayed(connection, failures)
-
-
-def _unplayed(connection: sa.Connection, failures: Sequence[MachineFailures]) -> Iterator[Obstacle]:
-    """What every machine there failed, if that are several batches each and none was played."""
-    played = any(one.played or one.played_by_others for one in failures)
-    if not failures or played or any(one.batches < FAILURE_BUDGET for one in failures):
-        return
-    machines = [one.machine for one in failures]
+    over = (Iteration.run_id == run_id, IS_OPEN, or_(played, ~to_play.exists()))
+    failures = machine_failures(connection, run_id)
+    other = Worker.host.not_in([one.machine for one in failures])
     seen = Worker.last_seen_at > time_from_now(-ACTIVE_SECONDS)
-    if connection.scalar(select(Worker.id).where(seen, Worker.host.not_in(machines))):
-        return  # it may do better
-    batches = frozenset(one for failed in failures for one in failed.batch_ids)
-    reason = (
-        f"no game counts: {plural(len(machines), 'machine')} failed {len(batches)} batches and "
-        f"played none; correct the engine, its options or [time_control]: {failures[-1].reason}"
+    return Obstacles(
+        tried=[TriedBatch(**row) for row in tried],
+        miscounted=miscounted(connection, *over),
+        failures=failures,
+        others_active=connection.scalar(select(Worker.id).where(seen, other).limit(1)) is not None,
     )
-    yield Obstacle(reason=reason, batch_ids=batches)
 
 
 def miscounted(connection: sa.Connection, *which: sa.ColumnElement[bool]) -> str | None:
@@ -175,15 +172,9 @@ class RunView:
     leased_games: int
     leased_batches: int
     game_seconds: float | None
-    machine_failures: Sequence[MachineFailures] = ()
-    obstacles: Sequence[Obstacle] = ()
+    obstacles: Obstacles = Obstacles()
     active_workers: int
     active_slots: int
-
-    @property
-    def miscounted(self) -> str | None:
-        """Why the next result cannot be applied."""
-        return next((one.reason for one in self.obstacles if not one.batch_ids), None)
 
 
 class RunViewQueries(Database):
@@ -259,7 +250,6 @@ def _view(connection: sa.Connection, run: Run) -> RunView:
     work = execute(connection, "work", iteration_ids=[*ids, last]).all()
     failed = select(Batch).where(Batch.iteration_id.in_(ids), Batch.status == BatchStatus.FAILED)
     active = execute(connection, "active", iteration_id=max(ids, default=None)).one()
-    failures = machine_failures(connection, run.id)
     return RunView(
         run=run,
         opened=connection.scalar(select(func.max(Iteration.k)).where(mine)) or 0,
@@ -269,8 +259,7 @@ def _view(connection: sa.Connection, run: Run) -> RunView:
         leased_games=_games(work, BatchStatus.LEASED),
         leased_batches=sum(row.batches for row in work if row.status == BatchStatus.LEASED),
         game_seconds=_game_seconds(work, last),
-        machine_failures=failures,
-        obstacles=list(obstacles(connection, run, failures)),
+        obstacles=obstacles(connection, run.id),
         active_workers=active.workers,
         active_slots=int(active.slots),
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from math import inf
 
-from spsa.db.run_view import FAILURE_BUDGET, MachineFailures, RunView
+from spsa.db.run_view import MachineFailures, Obstacles, RunView, TriedBatch
 from spsa.db.tables import Iteration
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.text import plural
@@ -19,9 +19,13 @@ from spsa.text import plural
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Pause the run, which cannot go on, and fail the batches that no machine can play."""
+    """Pause the run, which cannot go on, and fail the batches that no machine can play.
 
-    reason: str
+    Without a batch, an iteration has other counts than its batches.
+    """
+
+    reasons: tuple[str, ...]
+    batch_ids: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,20 +122,63 @@ class Pacing:
         return in_flight_wanted and in_build < self.builders and games < self.wanted
 
 
+FAILURE_BUDGET = 3
+"""Batches that a machine may fail while it plays none, before something has to be done."""
+
 BINARY_BUDGET = 3
 """Binaries that a machine is set aside for; with the last of them it is set aside for all."""
 
 
 def upkeep(view: RunView) -> Upkeep | None:
     """What the run needs before anything else; None if it needs nothing."""
-    is_running = view.run.status is RunStatus.RUNNING
-    for obstacle in view.obstacles:
-        if is_running or obstacle.batch_ids:
-            return Pause(obstacle.reason)
-    for failed in view.machine_failures:
+    if (pause := _pause(view)) is not None:
+        return pause
+    for failed in view.obstacles.failures:
         if _is_at_fault(failed):
             return _set_aside(failed)
     return next((found for row in view.open if (found := _end_of(view, row))), None)
+
+
+def _pause(view: RunView) -> Pause | None:
+    """Why a run cannot go on, if it cannot.
+
+    One that does not run is left as it is, but batches that no machine can play fail all the same.
+    """
+    seen, is_running = view.obstacles, view.run.status is RunStatus.RUNNING
+    given_up = [batch for batch in seen.tried if _is_given_up(batch)]
+    reasons, batch_ids = [_told(batch) for batch in given_up], {batch.id for batch in given_up}
+    if is_running and seen.miscounted is not None:
+        reasons.append(seen.miscounted)
+    if is_running and _plays_nothing(seen):
+        failed = {batch_id for one in seen.failures for batch_id in one.batch_ids}
+        batch_ids |= failed
+        reasons.append(
+            f"no game counts: {plural(len(seen.failures), 'machine')} failed {len(failed)} batches "
+            "and played none; correct the engine, its options or [time_control]: "
+            f"{seen.failures[-1].reason}"
+        )
+    return Pause(tuple(reasons), frozenset(batch_ids)) if reasons else None
+
+
+def _is_given_up(batch: TriedBatch) -> bool:
+    """Whether enough machines have tried a batch, or every one that is there gave it up.
+
+    Claims hand batches out by the same rule, which is `free` in protocol.sql.
+    """
+    is_tried = batch.machines >= max(2, batch.max_attempts)
+    return is_tried or (batch.is_suited and not batch.is_wanted)
+
+
+def _told(batch: TriedBatch) -> str:
+    place = f"iteration {batch.iteration_number} batch {batch.seq}"
+    return f"{place}: {batch.reason} (tried by {plural(batch.machines, 'machine')})"
+
+
+def _plays_nothing(seen: Obstacles) -> bool:
+    """Whether every machine there failed several batches, and none of them was played."""
+    played = any(one.played or one.played_by_others for one in seen.failures)
+    often = all(one.batches >= FAILURE_BUDGET for one in seen.failures)
+    return bool(seen.failures) and often and not played and not seen.others_active
 
 
 def _is_at_fault(failed: MachineFailures) -> bool:
@@ -159,7 +206,7 @@ def _end_of(view: RunView, row: Iteration) -> CloseRound | GiveUpRound | None:
 
     None is completed while an iteration of the run has other counts than its batches.
     """
-    if row.purpose is Purpose.VALIDATE and row.is_played and view.miscounted is None:
+    if row.purpose is Purpose.VALIDATE and row.is_played and view.obstacles.miscounted is None:
         return CloseRound(row)
     failed = [batch for batch in view.failed if batch.iteration_id == row.id]
     if row.is_background and failed:
@@ -189,7 +236,9 @@ def next_decision(view: RunView, pacing: Pacing, in_build: BuildProgress) -> Dec
 def _after_opening(view: RunView, *, running: bool) -> Decision:
     oldest = next((it for it in view.open if it.purpose is Purpose.TUNE), None)
     if oldest is not None:
-        return Apply(oldest) if oldest.is_played and view.miscounted is None else Plain.IDLE
+        return (
+            Apply(oldest) if oldest.is_played and view.obstacles.miscounted is None else Plain.IDLE
+        )
     run = view.run
     is_over = run.applied == run.max_iterations  # else games of a match may be ready for the fleet
     if not running or not is_over or any(it.is_background for it in view.open):

@@ -232,9 +232,9 @@ class MasterSession(ABC, Generic[T]):
         """Do what the run needs."""
         store, master_lease = self.store, self.master_lease
         match needed:
-            case Pause(reason):
-                store.pause_at_obstacles(master_lease)
-                log.warning("the run is paused: %s", reason)
+            case Pause(reasons, batch_ids):
+                store.pause_at_obstacles(master_lease, view, reasons, batch_ids)
+                log.warning("the run is paused: %s", reasons[0])
             case SetAside():
                 self._set_aside(view.run, needed)
             case CloseRound(row):

@@ -128,8 +128,8 @@ class Validation(MasterSession[Iteration]):
             self._number = self._begun(view)
 
     def advance(self, view: RunView) -> Iteration | None:
-        if view.miscounted is not None:
-            raise TuningError(f"run {view.run.name} cannot go on: {view.miscounted}")
+        if (wrong := view.obstacles.miscounted) is not None:
+            raise TuningError(f"run {view.run.name} cannot go on: {wrong}")
         rounds, gone = self._rounds(view.run)
         done = IterationStatus.COMPLETE
         complete = list(takewhile(lambda one: one.status is done, rounds))

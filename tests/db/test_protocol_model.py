@@ -46,6 +46,7 @@ from spsa.core.scoring import Tally
 from spsa.db.migrate import metadata
 from spsa.db.run_view import MasterLease
 from spsa.lifecycle import MachineRole
+from spsa.master.decide import Pause, upkeep
 from spsa.protocol import BatchResult, Claim, Failure, Measured, RegisteredWorker
 
 ATTEMPTS, ITERATIONS, IN_FLIGHT, MOST_HELD = 3, 3, 2, 4
@@ -348,10 +349,7 @@ class Fleet:
         return failed if is_all and not played and run.status == "running" else []
 
     def pause_at_obstacles(self, run):
-        gone = {*self.exhausted(run), *self.unplayed(run)}
-        if not gone:
-            raise Refused(errors.IllegalTransition)
-        for batch in gone:
+        for batch in {*self.exhausted(run), *self.unplayed(run)}:
             if batch.status != "failed":
                 batch.give_back("failed")
         run.status = "paused" if run.status == "running" else run.status
@@ -673,7 +671,7 @@ class ProtocolMachine(RuleBasedStateMachine):
             run.is_expired = False
             statuses = [b.status for i in run.open for b in i.batches]
             shown = (run.status, run.applied, len(run.iterations), [i.k for i in run.open])
-            gone = len(self.fleet.exhausted(run)) + bool(self.fleet.unplayed(run))
+            gone = len({*self.fleet.exhausted(run), *self.fleet.unplayed(run)})
             shown += (statuses.count("failed"), 4 * statuses.count("leased"), gone)
             return lambda view: _shown(view) == shown
 
@@ -681,12 +679,14 @@ class ProtocolMachine(RuleBasedStateMachine):
         if view is not None:
             run, name, _ = self._master(pick)
             self.views[run.id, name] = view
-            if view.obstacles:
-                self.pause_at_obstacles(pick, cut)
-
-    def pause_at_obstacles(self, pick, cut=None):
-        """Fail what no machine can play, if there still is any such batch."""
-        self._write(pick, cut, self.store.pause_at_obstacles, self.fleet.pause_at_obstacles)
+            if isinstance(needed := upkeep(view), Pause):
+                seen = (view, needed.reasons, needed.batch_ids)
+                self._write(
+                    pick,
+                    cut,
+                    lambda lease: self.store.pause_at_obstacles(lease, *seen),
+                    self.fleet.pause_at_obstacles,
+                )
 
     def _seen(self, pick):
         run, name, _ = self._master(pick)
@@ -782,7 +782,9 @@ class ProtocolMachine(RuleBasedStateMachine):
 def _shown(view):
     """What the model knows of a view."""
     open_ks = [iteration.k for iteration in view.open]
-    counted = (len(view.failed), view.leased_games, len(view.obstacles))
+    needed = upkeep(view)
+    gone = len(needed.batch_ids) if isinstance(needed, Pause) else 0
+    counted = (len(view.failed), view.leased_games, gone)
     return (view.run.status, view.run.applied, view.opened, open_ks, *counted)
 
 
@@ -817,7 +819,7 @@ OFTEN = ("claim", "report", "play", "play", "move", "move", "a_worker_sleeps_too
 RARELY = (
     *("ask_again", "lie", "release", "fail", "renew"),
     *("become_master", "open", "apply", "apply_in_haste", "finish"),
-    *("resign", "look", "pause_at_obstacles", "a_replaced_master_writes"),
+    *("resign", "look", "a_replaced_master_writes"),
     *("a_master_lease_expires", "pause", "a_lease_expires"),
     *("revoke", "invite", "invite", "withdraw", "set_aside", "release_machine", "release_machine"),
     *("a_machine_falls_silent", "a_machine_comes_back", "a_machine_comes_back"),

@@ -7,11 +7,15 @@ import hashlib
 from dataclasses import replace
 
 import pytest
-from builders import TERMS, new_engine, stage
+from builders import LEASE, TERMS, new_engine, new_worker, stage
 from shell import broken
 from transcripts import headings
 
 from spsa.core.game_settings import Book, EngineFile
+from spsa.errors import IllegalTransition
+from spsa.lifecycle import RunStatus
+from spsa.master.decide import Pause, upkeep
+from spsa.protocol import Failure
 
 PLUS, MINUS = new_engine("plus").sha256, new_engine("minus").sha256
 WORDS = {"plus": PLUS, "minus": MINUS, "other": "a" * 64, "long": "x" * 201}
@@ -52,3 +56,18 @@ def test_a_machine_is_given_the_files_of_its_own_claims_alone(store):
     on.claim("d")
     store.stop("first", "me", "enough")
     assert given("machine") == set(), "its iteration is abandoned"
+
+
+def test_a_run_is_paused_only_for_the_obstacles_that_its_master_saw(store):
+    on = stage(store)
+    on.open(max_attempts=1)
+    store.fail(on.claim("c"), Failure(reason="no book"))
+    seen = store.tick(on.master, LEASE)
+    needed = upkeep(seen)
+    assert isinstance(needed, Pause)
+    another = store.register_worker(new_worker("late", host="another"))
+    with pytest.raises(IllegalTransition, match="other obstacles"):
+        store.pause_at_obstacles(on.master, seen, needed.reasons, needed.batch_ids)
+    assert on.now().status is RunStatus.RUNNING and upkeep(on.view()) is None
+    store.fail(store.claim("d", another, LEASE), Failure(reason="no book either"))
+    assert on.view().run.reason == "iteration 1 batch 0: no book either (tried by 2 machines)"

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from builders import new_iteration, new_run
 
-from spsa.db.run_view import FAILURE_BUDGET, MachineFailures, Obstacle, RunView
+from spsa.db.run_view import MachineFailures, Obstacles, RunView, TriedBatch
 from spsa.db.tables import Batch, Compared, Iteration
 from spsa.lifecycle import BatchStatus, Purpose, RunStatus
 from spsa.master.decide import (
     BINARY_BUDGET,
+    FAILURE_BUDGET,
     Apply,
     BuildProgress,
     CloseRound,
@@ -125,22 +126,108 @@ def test_as_needed_games_that_lie_ready_and_in_the_making_are_what_is_wanted():
     assert as_needed(left_match) == Plain.IDLE
 
 
-STUCK = Obstacle(reason="batch 0: no book", batch_ids=frozenset({7}))
-MISCOUNTED = Obstacle(reason="iteration 1 has 10 games, and its batches have 8")
+TRIED = TriedBatch(
+    id=7,
+    iteration_number=3,
+    seq=0,
+    reason="no book",
+    machines=1,
+    max_attempts=3,
+    is_suited=True,
+    is_wanted=True,
+)
+BAD = MachineFailures(
+    machine="bad",
+    batches=FAILURE_BUDGET,
+    batch_ids=(1, 2, 3),
+    sha256="p" * 64,
+    reason="no such book",
+    played=0,
+    played_by_others=0,
+    binaries_set_aside=frozenset(),
+    is_set_aside=False,
+)
+WRONG = "iteration 1 has 10 games, and its batches have 8"
+GIVEN_UP = Pause(("iteration 3 batch 0: no book (tried by 3 machines)",), frozenset({7}))
+LEFT = Pause(("iteration 3 batch 0: no book (tried by 1 machine)",), frozenset({7}))
+NO_GAME = Pause(
+    (
+        "no game counts: 1 machine failed 3 batches and played none; correct the engine, its "
+        "options or [time_control]: no such book",
+    ),
+    frozenset({1, 2, 3}),
+)
 
 
-def test_a_run_that_cannot_go_on_is_paused_before_anything_else():
-    played = [iteration(1, games=10)]
-    for obstacle in (STUCK, MISCOUNTED):
-        seen = view(0, played, most=1, obstacles=[obstacle])
-        assert upkeep(seen) == Pause(obstacle.reason)
-    paused = view(0, played, most=1, obstacles=[MISCOUNTED], **PAUSED)
-    assert upkeep(paused) is None
-    assert next_decision(paused, Pacing(in_flight=1), NONE) == Plain.IDLE, (
-        "nor is its result applied"
+def tried(**over):
+    return {"tried": [replace(TRIED, **over)]}
+
+
+def failures(*others, **over):
+    return {"failures": [replace(BAD, **over), *others]}
+
+
+SECOND = replace(BAD, machine="worse", batch_ids=(3, 4, 5), reason="no net")
+# what keeps the run from going on, whether it runs, and why it is paused
+OBSTACLES: dict[str, tuple[dict[str, Any], bool, Pause | None]] = {
+    "nothing": ({}, True, None),
+    "a batch was tried": (tried(), True, None),
+    "by one machine too few": (tried(machines=2), True, None),
+    "by enough machines": (tried(machines=3), True, GIVEN_UP),
+    "by one, with one attempt": (tried(max_attempts=1), True, None),
+    "by two, with one attempt": (
+        tried(max_attempts=1, machines=2),
+        True,
+        Pause(("iteration 3 batch 0: no book (tried by 2 machines)",), frozenset({7})),
+    ),
+    "all there gave it up": (tried(is_wanted=False), True, LEFT),
+    "nobody is there": (tried(is_suited=False, is_wanted=False), True, None),
+    "of a validation": (tried(machines=3), False, GIVEN_UP),
+    "a wrong count": ({"miscounted": WRONG}, True, Pause((WRONG,))),
+    "a wrong count of a paused run": ({"miscounted": WRONG}, False, None),
+    "no game counts": (failures(), True, NO_GAME),
+    "of a paused run": (failures(), False, None),
+    "one failure too few": (failures(batches=FAILURE_BUDGET - 1), True, None),
+    "another machine is there": ({**failures(), "others_active": True}, True, None),
+    "it played one": (failures(played=1), True, None),
+    "another played one": (failures(batches=1, played_by_others=1), True, None),
+    "a second machine": (
+        failures(SECOND),
+        True,
+        Pause(
+            (
+                "no game counts: 2 machines failed 5 batches and played none; correct the engine, "
+                "its options or [time_control]: no net",
+            ),
+            frozenset({1, 2, 3, 4, 5}),
+        ),
+    ),
+    "a second machine, one failure too few": (
+        failures(replace(SECOND, batches=FAILURE_BUDGET - 1)),
+        True,
+        None,
+    ),
+    "all at once": (
+        {**tried(machines=3), "miscounted": WRONG, **failures()},
+        True,
+        Pause((*GIVEN_UP.reasons, WRONG, *NO_GAME.reasons), GIVEN_UP.batch_ids | NO_GAME.batch_ids),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OBSTACLES)
+def test_a_run_that_cannot_go_on_is_paused_before_anything_else(case):
+    found, is_running, right = OBSTACLES[case]
+    status = RunStatus.RUNNING if is_running else RunStatus.PAUSED
+    played = [iteration(1, games=10), validation(9, background=False)]
+    assert upkeep(view(0, played, obstacles=Obstacles(**found), status=status)) == right
+
+
+def test_no_result_is_applied_while_an_iteration_has_another_count():
+    paused = view(
+        0, [iteration(1, games=10)], most=1, obstacles=Obstacles(miscounted=WRONG), **PAUSED
     )
-    over = view(0, [], obstacles=[MISCOUNTED, STUCK], status=RunStatus.FINISHED)
-    assert upkeep(over) == Pause(STUCK.reason), "of a validation"
+    assert next_decision(paused, Pacing(in_flight=1), NONE) == Plain.IDLE
 
 
 def test_a_round_of_a_validation_is_completed_when_it_is_played():
@@ -148,7 +235,7 @@ def test_a_round_of_a_validation_is_completed_when_it_is_played():
     assert upkeep(view(0, [row])) == CloseRound(row)
     assert upkeep(view(0, [validation(8, background=False)])) is None
     assert upkeep(view(0, [iteration(1, games=10)])) is None
-    miscounted = view(0, [row], obstacles=[MISCOUNTED], **PAUSED)
+    miscounted = view(0, [row], obstacles=Obstacles(miscounted=WRONG), **PAUSED)
     assert upkeep(miscounted) is None
 
 
@@ -170,22 +257,10 @@ def test_a_round_in_the_background_that_cannot_be_played_is_given_up():
     assert upkeep(view(0, [row], failed=[replace(failed, iteration_id=6)])) is None
 
 
-BAD = MachineFailures(
-    machine="bad",
-    batches=FAILURE_BUDGET,
-    batch_ids=(1, 2, 3),
-    sha256="p" * 64,
-    reason="no such book",
-    played=0,
-    played_by_others=1,
-    binaries_set_aside=frozenset(),
-    is_set_aside=False,
-)
-
-
 def set_aside(*others, **over):
     """What is decided of a machine, and of others before it."""
-    decided = upkeep(view(0, [], machine_failures=[*others, replace(BAD, **over)]))
+    bad = replace(BAD, **{"played_by_others": 1, **over})
+    decided = upkeep(view(0, [], obstacles=Obstacles(failures=[*others, bad], others_active=True)))
     assert decided is None or isinstance(decided, SetAside)
     return decided
 

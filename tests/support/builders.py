@@ -171,8 +171,8 @@ def step_from(run: Run, tally: Tally, **over) -> tuple[Run, Update]:
 def looked(store: Store, master: MasterLease) -> RunView:
     """What a master sees, after it has paused its run if that cannot go on."""
     view = store.tick(master, LEASE)
-    if isinstance(upkeep(view), Pause):
-        store.pause_at_obstacles(master)
+    if isinstance(needed := upkeep(view), Pause):
+        store.pause_at_obstacles(master, view, needed.reasons, needed.batch_ids)
         view = store.tick(master, LEASE)
     return view
 

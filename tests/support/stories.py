@@ -297,7 +297,7 @@ class Story:
         view = looked(self.store, self._masters[name])
         yield f"{view.run.status}: {view.run.reason}" if view.run.reason else view.run.status
         yield from (f"failed: {batch.last_error}" for batch in view.failed)
-        for one in view.machine_failures:
+        for one in view.obstacles.failures:
             counted = f"failed {one.batches}, played {one.played}, others {one.played_by_others}"
             yield f"{one.machine}: {counted}: {one.reason}"
 
