@@ -26,7 +26,7 @@ from spsa.report.parameters import PARAMETERS, ParameterStatus
 from spsa.report.status import Status, wanted_games
 from spsa.report.table import TextTable, View, elo_text, number, score, sentence
 from spsa.report.workers import WORKERS
-from spsa.text import LINE_LENGTH, printable
+from spsa.text import LINE_LENGTH, plural, printable
 
 MAX_OPEN = 4
 MAX_WORKERS = 8
@@ -57,7 +57,11 @@ def screen(status: Status, console: Console, said: str = "") -> RenderableType:
 
     `said` is a sentence on what has just happened.
     """
-    above, below = _above(status, said), _below(status)
+    below = _below(status)
+    for most in range(MAX_ALARMS, 0, -1):
+        above = _above(status, said, most)
+        if _rows_left(console, above) >= _LEAST_ROWS:
+            break
     if (rows := _rows_left(console, [*above, *below])) < _LEAST_ROWS:
         below, rows = [], _rows_left(console, above)
     table = [moved_most(status.parameters, rows)] if rows > 0 and status.parameters else []
@@ -69,16 +73,15 @@ def _rows_left(console: Console, others: Sequence[RenderableType]) -> int:
     return console.height - 1 - len(lines) - _TABLE_HEAD
 
 
-def _above(status: Status, said: str) -> list[RenderableType]:
+def _above(status: Status, said: str, most: int) -> list[RenderableType]:
+    """With so many alarms at most. What may have a command at its end is not cut."""
     alarms = list(status.alarm_lines())
-    lines = [*status.ends(), *alarms[:MAX_ALARMS]]
-    if len(alarms) > MAX_ALARMS:
-        lines.append(f"{len(alarms) - MAX_ALARMS} more alarms")
-    # an answer is not cut, because a command may be at its end
+    lines = [*status.answer_lines(), *status.ends(), *alarms[:most]]
+    if len(alarms) > most:
+        lines.append(plural(len(alarms) - most, "more alarm"))
     return [
-        _one_line(status.headline),
-        *(Padding.indent(sentence(line), 2) for line in status.answer_lines()),
-        *(_one_line(f"  {line}") for line in lines),
+        sentence(status.headline),
+        *(Padding.indent(sentence(line), 2) for line in lines),
         _bar(status),
         *(_one_line(line) for line in (_open(status.open), status.building, said) if line),
     ]

@@ -13,6 +13,7 @@ from served import space
 from spsa.core import Builds
 from spsa.output import StderrLines, echo
 from spsa.report.alarms import look
+from spsa.report.events import Alarm, AlarmKind
 from spsa.report.screen import MAX_OPEN, MAX_WORKERS, Progress, screen
 
 
@@ -100,6 +101,15 @@ def test_parameters_get_the_lines_that_the_rest_leaves(many, transcript):
         parameters = [line for line in shown if "parameters, " in line]
         lines.append(f"{height}: {len(shown)}, {parameters}")
     transcript.shows("screens of 12 to 30 lines, the last one whole", "\n".join((*lines, *shown)))
+
+
+def test_alarms_are_whole_and_leave_lines_for_parameters(many, transcript):
+    kinds = (AlarmKind.SILENT, AlarmKind.AT_BOUND, AlarmKind.DRAWS, AlarmKind.TIME_CONTROLS)
+    alarms = tuple(Alarm(kind, "extra1", "found") for kind in kinds)
+    console = console_of(terminal := Screen(80, 24))
+    console.print(screen(replace(look(many.store, many.now()), alarms=alarms), console))
+    transcript.shows("four alarms on one screen", terminal.everything.rstrip())
+    assert terminal.everything.rstrip().count("\n") == 22
 
 
 def test_lines_go_above_the_view(many, monkeypatch):
