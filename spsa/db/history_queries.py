@@ -164,13 +164,13 @@ class HistoryQueries(Database):
         ordered = sums.group_by(Batch.time_control).order_by(Batch.time_control)
         return self._values(TimeControlGames, ordered)
 
-    def totals(self, run_id: int) -> Totals:
-        """The sums over all counted tuning games of a run, plus against minus."""
+    def totals(self, run_id: int, through: int = _ALL) -> Totals:
+        """The sums over all counted tuning games of a run through result k, plus against minus."""
         bounded = select(func.count()).where(Step.run_id == run_id, Step.bounded)
         sums = sums_of(Iteration, (*COUNTS, "void_games"))
         totals = select(*sums, bounded.scalar_subquery().label("bounded_steps"))
         mine = (Iteration.run_id == run_id, Iteration.purpose == Purpose.TUNE)
-        return self._values(Totals, totals.where(*mine))[0]
+        return self._values(Totals, totals.where(*mine, Iteration.k <= through))[0]
 
     def games_in_the_last(self, run_id: int, seconds: float) -> int:
         """How many games of a run were reported within the last `seconds`."""

@@ -83,6 +83,24 @@ class EarlierRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Parent:
+    """The run where this one started, after its result `at`, and the games that it had by then."""
+
+    run: str
+    at: int
+    doubt: float
+    games: int | None  # None if it is not in this database any more
+
+    def __str__(self) -> str:
+        after = plural(self.at, "result")
+        games = "the games" if self.games is None else plural(self.games, "game")
+        return (
+            f"it started where run {self.run} was after {after}, with doubt {self.doubt:g}: on top "
+            f"of {games} of {self.run}, not counted here"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """All that `status` shows."""
 
@@ -103,24 +121,12 @@ class Status:
     said_stop: bool  # by the last verdict that its master recorded
     purged_games: int
     measured: Strength
+    origin: Parent | None = None
     earlier: EarlierRun | None = None
     builds: Builds = field(default_factory=Builds)
     time_controls: tuple[TimeControlStatus, ...] = ()  # where there are several
     sums: TimeControlSums | None = None  # by time control
     alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
-
-    @property
-    def origin(self) -> str:
-        """Where the run started, as a sentence; empty if it was not where another run was."""
-        with as_written("a column `settings`"):
-            found = RunSettings.of(self.run).origin
-            if found is None:
-                return ""
-            after = plural(int(found["at"]), "result")
-            return (
-                f"it started where run {found['run']} was after {after}, "
-                f"with doubt {float(found['doubt']):g}; the games of that run are not counted here"
-            )
 
     @property
     def source(self) -> SourceCommit | None:
@@ -257,8 +263,8 @@ class Status:
             yield f"take the result: `{command}` prints it"
         if self.source is not None:
             yield f"source: {self.source}"
-        if self.origin:
-            yield self.origin
+        if self.origin is not None:
+            yield str(self.origin)
         if self.earlier is not None:
             yield f"earlier: {self.earlier}"
 
@@ -375,7 +381,7 @@ STATUS = View(
         *values("purges", of="run"),
         Column("bounded_steps", "", "bounded"),
         *values("games_per_second", "seconds_left"),
-        Column("origin", "", lambda status: status.run.settings.get("origin")),
+        Column("origin"),
         Column("source", "", lambda status: status.run.settings.get("source")),
         Column("open", of=ITERATIONS),
         Column("validations", of=MATCHES),
@@ -422,12 +428,23 @@ def status(store: Store, run: Run) -> Status:
         said_stop=said_stop,
         purged_games=sum(one.games for one in store.purges(run.id)) if run.purges else 0,
         measured=measured(run, matches),
+        origin=_parent(store, run),
         earlier=_earlier_run(store, run, overviews),
         # a master that was killed builds nothing
         builds=run.builds if run.name in has_master else Builds(),
         time_controls=tuple(time_controls(store, run, sums, matches)),
         sums=sums,
     )
+
+
+def _parent(store: Store, run: Run) -> Parent | None:
+    with as_written("a column `settings`"):
+        if (found := RunSettings.of(run).origin) is None:
+            return None
+        name, at, doubt = str(found["run"]), int(found["at"]), float(found["doubt"])
+    parent = store.find_run(name)
+    games = None if parent is None else store.totals(parent.id, at).tally.games
+    return Parent(run=name, at=at, doubt=doubt, games=games)
 
 
 def _earlier_run(store: Store, run: Run, overviews: Sequence[RunOverview]) -> EarlierRun | None:
