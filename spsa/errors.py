@@ -168,12 +168,12 @@ class NameTaken(TuningError):
 class MasterLeaseLost(TuningError):
     """Another master holds this run now; this one has to stop.
 
-    `lease_end`, a time of the database, changes whenever the other master renews its lease; None if
-    it is not known.
+    `lease_end`, a time of the database, changes whenever the other master, the `holder`, renews its
+    lease; None if it is not known.
     """
 
-    def __init__(self, message: str, lease_end: Any = None) -> None:
-        self.lease_end = lease_end
+    def __init__(self, message: str, lease_end: Any = None, holder: str = "") -> None:
+        self.lease_end, self.holder = lease_end, holder
         super().__init__(message)
 
 

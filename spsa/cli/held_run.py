@@ -1,18 +1,11 @@
-"""One session of a master: lease the run, move it, show it, leave it resumable."""
+"""A master at its run, in front of a terminal: move it, measure it, show it."""
 
-import fcntl
-import os
 import signal
-import socket
 import threading
-import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
-from math import inf
 from types import FrameType
 
 import click
@@ -26,20 +19,17 @@ from spsa.core.params import PlayedValues, Space
 from spsa.db import Store
 from spsa.db.run_view import MasterLease
 from spsa.db.tables import Compared, Iteration, Run
-from spsa.errors import DatabaseUnreachable, InvalidInput, MasterLeaseLost
+from spsa.errors import DatabaseUnreachable, InvalidInput
 from spsa.lifecycle import RunStatus
-from spsa.master.delivery_setup import WORK
+from spsa.master.lease import LEASE_WAIT_SECONDS, acquired, sole_writer
 from spsa.master.loop import Master
 from spsa.master.match_engines import MatchDelivery, NamedEngine, foreign_engine
-from spsa.master.session import MASTER_LEASE_SECONDS, RunSettings, settings_from
+from spsa.master.session import RunSettings, settings_from
 from spsa.master.start import Prepared, reopened
 from spsa.master.validation import Background, Validation, ValidationMatch
 from spsa.output import echo
 from spsa.report.events import LEFT_ADVICE
 from spsa.report.screen import Progress
-from spsa.text import without_passwords
-
-POLL_SECONDS = 1.0
 
 
 @contextmanager
@@ -84,31 +74,6 @@ class HeldRun:
 
 
 @contextmanager
-def sole_writer(config: Config, run: str) -> Iterator[None]:
-    """Refuse what the master of another run on this machine writes: the same params.toml.
-
-    The kernel drops the lock with its process. Further masters of the run may wait for its end.
-    """
-    path, me = config.run.params.resolve(), without_passwords(f"run {run} in {config.database.url}")
-    lock = path.parent / WORK / f"{path.name}.lock"
-    lock.parent.mkdir(exist_ok=True)
-    with lock.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            lock.write_text(me)
-        except BlockingIOError:
-            if (other := lock.read_text()) != me:
-                found = f"{path} is written by the master of {other}"
-                remedy = 'give this run a file of its own, params = "other.toml", or wait for it'
-                raise refused(config.path, ("run", "params"), found, remedy) from None
-        yield
-
-
-LEASE_WAIT_SECONDS = MASTER_LEASE_SECONDS + 2 * POLL_SECONDS
-"""Seconds after which the lease of a master that died has run out."""
-
-
-@contextmanager
 def held_run(
     store: Store,
     config: Config,
@@ -121,7 +86,9 @@ def held_run(
 
     Another master is waited for at most `longest_wait` seconds.
     """
-    master_lease = _acquired(store, run, stopping, longest_wait)
+    master_lease = acquired(store, run, stopping, longest_wait)
+    if master_lease is None:
+        raise click.Abort
     try:
         yield HeldRun(store, config, master_lease, console, stopping)
     finally:
@@ -129,53 +96,6 @@ def held_run(
             store.release_master_lease(master_lease)
         except DatabaseUnreachable as error:
             echo(f"could not hand the run back, its lease will run out: {error}", err=True)
-
-
-_REMEDY = "stop it first (Ctrl-C), or let it measure while it tunes, by [validation] every"
-
-
-class LeaseWatch:
-    """Watches by this process's own clock whether another master still renews its lease."""
-
-    def __init__(self) -> None:
-        self._end: datetime | None = None
-        self._since = time.monotonic()
-        self.ends = 0
-        """How many were seen; one that was stopped may have renewed its lease once more."""
-
-    def saw(self, end: datetime | None) -> None:
-        """The lease of the other master ends then."""
-        if end != self._end:
-            self._end, self._since, self.ends = end, time.monotonic(), self.ends + 1
-
-    def abandoned(self) -> datetime | None:
-        """The end of a lease that was not renewed for as long as a lease lasts; else None."""
-        return self._end if time.monotonic() - self._since > MASTER_LEASE_SECONDS else None
-
-
-def _acquired(
-    store: Store, run: Run, stopping: threading.Event, longest_wait: float
-) -> MasterLease:
-    me = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    end = time.monotonic() + longest_wait
-    waiting = False
-    watch = LeaseWatch()
-    while not stopping.is_set():
-        try:
-            return store.acquire_master_lease(run.id, me, MASTER_LEASE_SECONDS, watch.abandoned())
-        except MasterLeaseLost as error:
-            watch.saw(error.lease_end)
-            if time.monotonic() > end or (watch.ends > 2 and longest_wait < inf):
-                raise MasterLeaseLost(f"{error}; {_REMEDY}") from None
-            if not waiting:
-                limit = "" if longest_wait == inf else f" for up to {longest_wait:.0f} s"
-                echo(f"{error}; standing by{limit} to take over if it ends", err=True)
-            waiting = True
-        except DatabaseUnreachable:
-            if not waiting or time.monotonic() > end:
-                raise
-        stopping.wait(POLL_SECONDS)
-    raise click.Abort
 
 
 def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:

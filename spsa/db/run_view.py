@@ -189,8 +189,7 @@ class RunViewQueries(Database):
         """Become the master of a run; MasterLeaseLost, with its end, if another's lease is live.
 
         A lease has expired when the database's clock says so. As that may have been set back, one
-        with the end `abandoned` has expired, too: the caller has seen it unchanged for longer than
-        a lease lasts.
+        with the end `abandoned` has expired, too: the caller knows that its holder is gone.
         """
         free = sa.or_(
             Run.master_id.is_(None),
@@ -205,7 +204,7 @@ class RunViewQueries(Database):
             if epoch is None:
                 lease = select(Run.master_id, Run.lease_expires_at).where(Run.id == run_id)
                 holder, end = connection.execute(lease).one()
-                raise MasterLeaseLost(f"the master {holder} holds this run", end)
+                raise MasterLeaseLost(f"the master {holder} holds this run", end, holder or "")
             return MasterLease(run_id=run_id, master_id=master_id, epoch=epoch)
 
     def release_master_lease(self, master_lease: MasterLease) -> None:

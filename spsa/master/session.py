@@ -29,6 +29,7 @@ from spsa.errors import DatabaseUnreachable, IllegalTransition, UnusableState
 from spsa.master.decide import CloseRound, GiveUpRound, Pacing, Pause, SetAside, Upkeep, upkeep
 from spsa.master.delivery import Delivery
 from spsa.master.delivery_setup import delivery_settings
+from spsa.master.lease import MASTER_LEASE_SECONDS
 from spsa.planning.games_needed import GamesNeeded, cut, evenly, in_flight_after, in_flight_limit
 from spsa.planning.plan_inputs import mean_game_seconds
 from spsa.text import FAILURE_LENGTH, printable
@@ -167,7 +168,6 @@ def tuning_of(run: Run) -> Tuning:
     return replace(started, begun=(run.start_theta, run.start_state))
 
 
-MASTER_LEASE_SECONDS = 30.0
 TICK_SECONDS = 0.5
 RETRY_SECONDS = 10.0
 

@@ -15,7 +15,9 @@ import ctypes
 import errno
 import fcntl
 import gc
+import hashlib
 import os
+import re
 import select
 import signal
 import subprocess
@@ -208,6 +210,50 @@ def schedule(policy: int) -> None:
 
 def _os_error(number: int) -> OSError:
     return OSError(number, os.strerror(number))
+
+
+def this_process() -> str:
+    """What no other process ever has: host, PID, start, and a hash of its system and namespaces.
+
+    Empty where /proc does not say.
+    """
+    pid = os.getpid()
+    with suppress(OSError):
+        return f"{os.uname().nodename}-{pid}-{_stat(pid)[1]}-{_system_hash()}"
+    return ""
+
+
+def has_ended(process: str) -> bool:
+    """Whether the process of which this text begins with `this_process` has ended.
+
+    False where that cannot be known: it is of another machine, boot or container, or it is hidden.
+    """
+    found = re.match(r".+-(\d{1,9})-(\d+)-([0-9a-f]{16})\b", process)
+    if found is None or found[3] != this_process().rpartition("-")[2]:
+        return False
+    try:
+        with suppress(PermissionError):  # it is another user's
+            os.kill(int(found[1]), 0)
+        state, started = _stat(int(found[1]))
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)
+    return started != found[2] or state in "ZX"
+
+
+def _stat(pid: int) -> tuple[str, str]:
+    """The state of a process, and when it has started, in ticks since the boot."""
+    *_, facts = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")
+    state, *others = facts.split()
+    return state, others[18]
+
+
+def _system_hash() -> str:
+    """A hash of the host's name, its boot, and the namespaces in which this process has its PID."""
+    if Path("/proc/self").readlink().name != str(os.getpid()):
+        raise _os_error(errno.ENOENT)  # /proc is that of another namespace
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+    kinds = [str(Path(f"/proc/self/ns/{kind}").readlink()) for kind in ("pid", "time")]
+    return hashlib.sha256(" ".join((os.uname().nodename, boot, *kinds)).encode()).hexdigest()[:16]
 
 
 @contextmanager

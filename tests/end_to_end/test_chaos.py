@@ -25,8 +25,8 @@ LONG = bool(os.environ.get("SPSA_TEST_LONG"))
 SECONDS = 600.0 if LONG else 12.0
 SEED = int(os.environ.get("SPSA_TEST_SEED", 1))
 MACHINES = ("first", "second")
-VICTIMS = {"server": 6, "direct": 4, "first": 4, "second": 4, "master": 1}
-"""How often each is killed; a master's death costs half a minute until its lease has run out."""
+VICTIMS = {"server": 6, "direct": 4, "first": 4, "second": 4, "master": 4}
+"""How often each is killed."""
 
 pytestmark = pytest.mark.timeout(1800 if LONG else 600)
 

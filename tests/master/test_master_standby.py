@@ -1,7 +1,11 @@
 """Two masters that are started together: one moves the run, the other stands by."""
 
+import subprocess
+import sys
+import time
 from contextlib import closing
 from math import inf
+from pathlib import Path
 from threading import Event
 from unittest.mock import Mock
 
@@ -10,8 +14,9 @@ from engines.faulty import wait_until
 from shell import Shell
 from tuner import Tuner, uci_tuner
 
-from spsa.cli.held_run import _acquired
 from spsa.errors import MasterLeaseLost
+from spsa.master.lease import MASTER_LEASE_SECONDS, acquired
+from spsa.uci.linux import has_ended, this_process
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -32,23 +37,39 @@ def pair(request, tmp_path):
 
 
 def leader_of(url):
-    """The process of the master that holds the lease: its id is host, process and a random word."""
+    """The process of the master that holds the lease, after the host in its id."""
     with closing(Shell(url)) as sql:
         ((master_id,),) = sql("SELECT master_id FROM spsa_run")
-    return int(master_id.split("-")[-2])
+    return int(master_id.split("-")[-4])
 
 
 def test_a_master_that_works_is_not_waited_for_by_a_validation(capsys, monkeypatch):
-    monkeypatch.setattr("spsa.cli.held_run.POLL_SECONDS", 0.0)
+    monkeypatch.setattr("spsa.master.lease.POLL_SECONDS", 0.0)
     held = [MasterLeaseLost("the master m holds this run", end) for end in range(9)]
     asked = Mock(side_effect=held)
     with pytest.raises(MasterLeaseLost, match="m holds this run; stop it first"):
-        _acquired(Mock(acquire_master_lease=asked), Mock(), Event(), 32.0)
+        acquired(Mock(acquire_master_lease=asked), Mock(), Event(), 32.0)
     assert asked.call_count == 3
     assert "standing by for up to 32 s to take over if it ends" in capsys.readouterr().err
     asked.side_effect = [*held, "the lease"]
-    assert _acquired(Mock(acquire_master_lease=asked), Mock(), Event(), inf) == "the lease"
+    assert acquired(Mock(acquire_master_lease=asked), Mock(), Event(), inf) == "the lease"
     assert capsys.readouterr().err.count(STANDING_BY) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc of Linux")
+def test_a_process_has_ended_only_if_it_was_of_this_boot_and_container():
+    with subprocess.Popen(["sleep", "600"]) as process:
+        host, _, _, system = this_process().rsplit("-", 3)
+        start = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
+        its = f"{host}-{process.pid}-{start}-{system}-0a1b2c3d"
+        of_another = its.replace(system, system[::-1])
+        before = f"{host}-{process.pid}-{int(start) - 1}-{system}-0a1b2c3d"
+        assert [has_ended(one) for one in (its, before, of_another)] == [False, True, False]
+        process.kill()
+        wait_until(lambda: has_ended(its))  # nobody has waited for it
+    assert [has_ended(one) for one in (its, before, of_another)] == [True, True, False]
+    unknown = ("", "m1", f"{host}-{process.pid}", this_process(), f"{this_process()}-0a1b2c3d")
+    assert not any(map(has_ended, unknown))
 
 
 @pytest.mark.slow
@@ -60,8 +81,10 @@ def test_the_one_that_stands_by_takes_over_from_one_that_was_killed(pair):
     (other,) = masters.values()
     assert (leader.poll(), other.poll()) == (None, None)
     leader.kill()
-    leader.wait()
-    tuner.expire()
+    killed_at = time.monotonic()
+    wait_until(lambda: leader_of(tuner.url) == other.pid)
+    assert time.monotonic() - killed_at < MASTER_LEASE_SECONDS / 2
+    assert "but its process has ended; taking over" in other.log
     tuner.worker()
     assert other.ended() == 0, other.log
     assert (leader.log + other.log).count(STANDING_BY) == 1

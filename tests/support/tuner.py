@@ -7,7 +7,7 @@ so that a run starts in a second.
 import json
 import sys
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from typing import Any
 from asking import Store
 from console import FIXTURES, PATIENCE, ROOT, Done, Running, call, master, worker
 from engines.faulty import running_with, wait_until
-from shell import Shell
 
 from spsa.db.tables import Run
 from spsa.errors import IllegalTransition, TuningError
@@ -133,11 +132,6 @@ class Tuner:
         self.ends(validation)
         playing.terminate()
         self.ends(playing)
-
-    def expire(self) -> None:
-        """Time passes for the lease of a master that was killed."""
-        with Store(self.url) as store, closing(Shell(self.url)) as sql:
-            sql.expire(run_id=store.run(None).id)
 
     def end_soon(self) -> int:
         """Let the run end with little more than it has opened; its iterations then."""
