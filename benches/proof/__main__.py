@@ -53,7 +53,9 @@ _LEASE = ("--lease", "15")  # seconds until a worker that was killed is missed; 
 @click.option("--games", type=_FEW, help="Of an iteration.")
 @click.option("--match-games", type=_FEW, help="Against the untouched engine, after each run.")
 @click.option(
-    "--between-games", type=_FEW, help="At most, of each two results of a seed; default: none."
+    "--between-games",
+    type=_FEW,
+    help="At most, of a result with its start and another result; default: none.",
 )
 @click.option("--nodes", type=_ONE, help="A move.")
 @click.option("--untouched", is_flag=True, help="Start at the engine's own values, not detuned.")
@@ -126,15 +128,16 @@ def _proof(
 
 
 def _between(hall: Hall, where: Sequence[Place], most: int) -> tuple[Between, ...] | None:
-    """Each two results of a seed, the later rule first."""
+    """Each result with its start, then each two of a seed, the later rule first."""
+    runs = {place: hall.store.run(place.folder.name) for place in where}
+    pairs = [(one, later) for one, later in combinations(where, 2) if one.seed == later.seed]
     found: list[Between] = []
-    for first, later in combinations(where, 2):
-        if first.seed == later.seed:
-            run, other = (hall.store.run(place.folder.name) for place in (later, first))
-            match = hall.between(later.config(), run, other, most)
-            if match is None:
-                return None
-            found.append(match)
+    for first, later in (*((None, place) for place in where), *pairs):
+        other = None if first is None else runs[first]
+        match = hall.between(later.config(), runs[later], other, most)
+        if match is None:
+            return None
+        found.append(match)
     return tuple(found)
 
 

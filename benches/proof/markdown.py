@@ -29,7 +29,7 @@ def _strengths(proof: Proof) -> Iterator[str]:
     yield from _pooled(proof)
     for one in proof.between:
         tally = one.match.tally
-        pair = f"{one.run.name} against {one.other.name}"
+        pair = f"{one.run.name} against {one.against}"
         yield _row((pair, "", "", f"{elo_text(tally)} ({tally.games} games)", ""))
 
 

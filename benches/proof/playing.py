@@ -42,10 +42,10 @@ class Against:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A match of what one rule made of the start against what another one did, from one seed."""
+    """A match of what a rule made of the start with what another one did, or with the start."""
 
     run: Run
-    other: Run
+    against: str
     match: Iteration
 
 
@@ -79,17 +79,18 @@ class Hall:
         match = self._match(place.config(), run, sides)
         return None if match is None else Against(run, which, theta, own, match)
 
-    def between(self, config: Config, run: Run, other: Run, most: int) -> Between | None:
-        """The match of two results, until a test has decided or `most` games are played."""
+    def between(self, config: Config, run: Run, other: Run | None, most: int) -> Between | None:
+        """A result's match with another, or its start, until a test decides or `most` games."""
         space = Space.from_json(run.space)
-        sides = PlayedValues(space.playable(run.theta), space.playable(other.theta))
-        compared = Compared(against=other.name, sprt=SEPARATED)
+        against, theta = ("start", run.start_theta) if other is None else (other.name, other.theta)
+        sides = PlayedValues(space.playable(run.theta), space.playable(theta))
+        compared = Compared(against=against, sprt=SEPARATED)
         match = self._decided(run, sides, compared, most)
         if match is None:
-            self.console.print(f"{run.name} against {other.name}: at most {most} games")
+            self.console.print(f"{run.name} against {against}: at most {most} games")
             with held_run(self.store, config, run, self.console, self.stopping) as held:
                 match = play_match(held, run, match_of(config, run, sides, compared, most))
-        return None if match is None else Between(run, other, match)
+        return None if match is None else Between(run, against, match)
 
     def _decided(
         self, run: Run, sides: PlayedValues, compared: Compared, most: int
