@@ -1,6 +1,7 @@
 """`spsa-master run`."""
 
 from math import inf
+from typing import Any
 
 import click
 
@@ -20,7 +21,7 @@ from spsa.report.screen import rendered
 from spsa.report.table import terminal
 
 
-def _origin(store: Store, text: str, doubt: float, name: str) -> Origin:
+def _origin(store: Store, text: str, name: str, how: dict[str, Any]) -> Origin:
     """The moment that `RUN[@K]` names, for a new run of this name."""
     parent, _, k = text.rpartition("@")
     if not (k.isascii() and k.isdigit()) or store.find_run(text) is not None:
@@ -28,7 +29,7 @@ def _origin(store: Store, text: str, doubt: float, name: str) -> Origin:
     if parent == name:
         raise click.UsageError(f"run {name} cannot start from itself: name another one with --run")
     found = store.run(parent)
-    return Origin(run=found, k=int(k) if k else found.applied, doubt=doubt)
+    return Origin(run=found, k=int(k) if k else found.applied, **how)
 
 
 @click.command()
@@ -52,9 +53,12 @@ def _origin(store: Store, text: str, doubt: float, name: str) -> Origin:
     help="With --from: widen the deviations of what its rule knew by this factor, at most to what "
     "they are before any game; 1 keeps them.",
 )
-def run(
-    config: Config, name: str | None, seed: int | None, origin: str | None, doubt: float
-) -> int:
+@click.option(
+    "--learned-steps",
+    is_flag=True,
+    help="With --from: write the steps that its games suggest into params.toml, and use them.",
+)
+def run(config: Config, name: str | None, seed: int | None, origin: str | None, **how: Any) -> int:
     """Tune: start a run, or continue an unfinished one.
 
     The master plays no games: start `compete --spsa` on this machine or on others. After Ctrl-C the
@@ -65,8 +69,9 @@ def run(
     parameters or fewer, games, time control, the source. What the other run did not tune starts
     from its value in params.toml.
     """
-    if origin is None and doubt != 1.0:
-        raise click.UsageError("--doubt is about an earlier run: name that with --from RUN")
+    if origin is None and how != {"doubt": 1.0, "learned_steps": False}:
+        option = "--learned-steps" if how["learned_steps"] else "--doubt"
+        raise click.UsageError(f"{option} is about an earlier run: name that with --from RUN")
     told = addresses(config)
     with working("checking params.toml against the engine"):
         space = checked_space(config)
@@ -80,7 +85,7 @@ def run(
         Store(config.database.url, is_stopping=stopping.is_set) as store,
     ):
         with working("preparing the run"):
-            begins = None if origin is None else _origin(store, origin, doubt, new)
+            begins = None if origin is None else _origin(store, origin, new, how)
             prepared = prepare(config, store, space, name, seed, begins)
         with (
             held_run(store, config, prepared.run, console, stopping, longest_wait=inf) as held,

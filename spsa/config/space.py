@@ -249,18 +249,27 @@ def project_theta(path: Path, values: Mapping[str, float]) -> bool:
     """
     document = read_document(path.resolve())
     changed = _changed(space_of(document), values)
-    if not changed:
-        return False
+    _write(document, "value", changed)
+    return bool(changed)
+
+
+def write_steps(path: Path, steps: Mapping[str, Number]) -> None:
+    """Write `steps` as the parameters' `step` keys, as carefully."""
+    _write(read_document(path.resolve()), "step", steps)
+
+
+def _write(document: Document, key: str, numbers: Mapping[str, Number]) -> None:
+    if not numbers:
+        return
     edited: Any = tomlkit.parse(document.text)
-    for name, value in changed.items():
-        edited[name]["value"] = value
+    for name, number in numbers.items():
+        edited[name][key] = number
     try:
         write_whole(document.path, tomlkit.dumps(edited).encode("utf-8"))
     except OSError as error:
         found = f"cannot be written: {error.strerror or error}"
         remedy = "make the file and its folder writable"
-        raise InvalidInput.of(path, path.name, found, remedy) from None
-    return True
+        raise InvalidInput.of(document.path, document.path.name, found, remedy) from None
 
 
 def says(path: Path, values: Mapping[str, float]) -> bool:

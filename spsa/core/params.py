@@ -133,13 +133,16 @@ class Space:
         with as_written("a column of theta"):
             return np.array([values[name] for name in self._names], dtype=np.float64) / self.step
 
+    def far_steps(self, better: Mapping[str, float] | None) -> dict[Parameter, Number]:
+        """These steps where those here are far from them."""
+        known = {p: (better or {}).get(p.name, p.step) for p in self.active}
+        far = {p: step for p, step in known.items() if not 0.7 < step / p.step < 1.4}
+        return {p: int(step) if p.integral else float(step) for p, step in far.items()}
+
     def step_advice(self, better: Mapping[str, float] | None) -> str:
-        """These steps where those here are far from them, as lines for params.toml; else empty."""
-        told = (
-            f"\nstep = {step:g}  # of [{p.name}], instead of {p.step:g}"
-            for p in self.active
-            if (step := (better or {}).get(p.name)) and not 0.7 < step / p.step < 1.4
-        )
+        """The same as lines for params.toml; else empty."""
+        far = self.far_steps(better).items()
+        told = [f"\nstep = {step:g}  # of [{p.name}], instead of {p.step:g}" for p, step in far]
         joined = "".join(told)
         return joined and f"the games suggest other steps; as lines of params.toml:{joined}"
 

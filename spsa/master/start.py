@@ -6,7 +6,7 @@ its copy.
 """
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,8 +16,10 @@ from spsa.config import missing_files, readable_params, unwritten_games
 from spsa.config.document import read_document
 from spsa.config.settings import Config
 from spsa.config.source import check_against_engine, check_against_source, other_values
+from spsa.config.space import write_steps
 from spsa.core import Values
 from spsa.core.json_values import to_json
+from spsa.core.parameter import Number
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.tables import Run
@@ -46,11 +48,13 @@ class Origin:
     """Where a run starts: where `run` was after its result `k`.
 
     `doubt` is how much wider the deviations of what its rule knew become, at least 1.
+    `learned_steps`: the steps that its games suggest take the place of those of params.toml.
     """
 
     run: Run
     k: int
     doubt: float
+    learned_steps: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {"run": self.run.name, "at": self.k, "doubt": self.doubt}
@@ -161,6 +165,8 @@ def _created(
     store.keep_files(shared_files(config))
     row = new_row(config, settings, rules, name, delivery.source_sha256)
     run = store.create_run(row, replacing=None if old is None else old.id)
+    pairs = zip(space.parameters, rules.space.parameters, strict=True)
+    write_steps(config.run.params, {p.name: p.step for was, p in pairs if p.step != was.step})
     notes = (*begins, *more, *_rounded(config), *_out_of_order(rules.space))
     return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
 
@@ -234,27 +240,33 @@ def _begun(
         then = theta_at(store, parent, before, origin.k)
         theta, state, better = then.theta, then.state, then.estimates.better_step
     theta = {p.name: theta[p.name] for p in before.space.active}
+    steps = {p.name: n for p, n in space.far_steps(better).items() if origin.learned_steps}
     had = parent.game_settings.played
     controls = [had.index(one) if one in had else -1 for one in config.game_settings.played]
-    rules = new_tuning(config, _at_theta(space, theta), seed)
+    rules = new_tuning(config, _at_theta(space, theta, steps), seed)
     rules = rules.forked(before, state, origin.doubt, controls)
     both = sum(p.name in theta for p in rules.space.active)
     begins = (
         f"starts where run {parent.name} was after {plural(origin.k, 'result')}, with doubt "
         f"{origin.doubt:g}: {plural(both, 'parameter')}; all others start from params.toml"
     )
-    return rules, tuple(filter(None, (begins, space.step_advice(better))))
+    learned = ", ".join(f"{name} {step:g}" for name, step in steps.items())
+    told = f"params.toml has the steps that its games suggest: {learned}"
+    return rules, tuple(filter(None, (begins, told if steps else space.step_advice(better))))
 
 
-def _at_theta(space: Space, theta: Values) -> Space:
-    """The space whose parameters have the parent's values, inside the bounds that they have now.
+def _at_theta(space: Space, theta: Values, steps: Mapping[str, Number]) -> Space:
+    """The space with these steps, and the parent's values inside the bounds that they have now.
 
     Parameters that are frozen now keep their own.
     """
     values = {
         p.name: min(max(theta.get(p.name, p.value), p.minimum), p.maximum) for p in space.active
     }
-    moved = (replace(p, value=values.get(p.name, p.value)) for p in space.parameters)
+    moved = (
+        replace(p, value=values.get(p.name, p.value), step=steps.get(p.name, p.step))
+        for p in space.parameters
+    )
     return Space(tuple(moved), space.constraints)
 
 
