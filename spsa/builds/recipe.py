@@ -128,7 +128,7 @@ class Compiler:
     def _by_cargo(self, work_copy: WorkCopy, tree: Tree) -> tuple[Path, str]:
         recipe, manifest = self.recipe, self.pinned.checkout.source / "Cargo.toml"
         with work_copy.compiling() as folder:
-            work_copy.lay_out(tree)
+            work_copy.lay_out(tree, keep_made=True)
             words = ["cargo", "build", *self._flags, "--target-dir", str(folder)]
             words += ["--bin", recipe.binary] if recipe.binary else []
             words += ["--package", recipe.package] if recipe.package else []

@@ -281,11 +281,16 @@ class WorkCopy:
         """The folder that cargo compiles into; a new, empty one after a build that did not finish.
 
         What an interrupted compilation leaves there may never link again (seen: permanent undefined
-        hidden symbols), and a cargo that outlived its master may still write to it.
+        hidden symbols), and a cargo that outlived its master may still write to it. The tree is new
+        then, too.
         """
         finished = self.home / "finished"
-        name = finished.read_text() if finished.exists() else f"target-{time.time_ns()}"
-        finished.unlink(missing_ok=True)
+        if finished.exists():
+            name = finished.read_text()
+            finished.unlink()
+        else:
+            name = f"target-{time.time_ns()}"
+            shutil.rmtree(self.tree, ignore_errors=True)
         for old in self.home.glob("target-*"):
             if old.name != name:
                 shutil.rmtree(old, ignore_errors=True)
@@ -307,15 +312,21 @@ class WorkCopy:
                 wait(_RETRY_SECONDS)
             yield
 
-    def lay_out(self, wanted: Tree) -> None:
+    def lay_out(self, wanted: Tree, *, keep_made: bool = False) -> None:
         """Make the copy equal to this tree, but for empty folders and a Cargo.lock that cargo made.
+
+        With `keep_made` all that a build made stays: a build script that writes into the source is
+        not run again for other values.
 
         Cargo recompiles files dated after its last compilation, so what is written is dated later
         than all that was compiled from its path, though the wall clock was set back.
         """
-        present = tree_at(self.tree)
+        present, laid_out = tree_at(self.tree), self.home / "laid-out"
         was_compiled = any(self.home.glob("target-*"))
-        for name in present.keys() - wanted.keys() - {"Cargo.lock"}:
+        known = set(present)
+        if keep_made and laid_out.exists():
+            known &= set(laid_out.read_text().split("\0"))
+        for name in known - wanted.keys() - {"Cargo.lock"}:
             present[name].path.unlink()
         for name, entry in wanted.items():
             old, target = present.get(name), self.tree / name
@@ -328,3 +339,4 @@ class WorkCopy:
             if entry.link is None and (last or was_compiled):
                 date = max(time.time_ns(), last) + _AHEAD_NS
                 os.utime(target, ns=(date, date))
+        laid_out.write_text("\0".join(wanted))

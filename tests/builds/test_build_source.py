@@ -201,6 +201,21 @@ def test_a_half_written_tree_is_put_right(source, side):
     assert tree_at(side.tree)["gen.sh"].facts == (0o755, b"")
 
 
+def test_what_a_build_script_made_stays_until_a_build_does_not_end(source, side):
+    tree = Checkout(source).tree()
+    with side.compiling():
+        side.lay_out(tree, keep_made=True)
+        write(side.tree / "made" / "table.bin")
+    less = {name: entry for name, entry in tree.items() if name != "src/main.rs"}
+    with pytest.raises(TuningError), side.compiling():
+        side.lay_out(less, keep_made=True)
+        assert tree_at(side.tree).keys() == {*less, "made/table.bin"}
+        raise TuningError
+    with side.compiling():
+        side.lay_out(tree, keep_made=True)
+    assert tree_at(side.tree).keys() == tree.keys()
+
+
 def test_one_builder_at_a_time(side):
     def give_up(seconds: float) -> None:
         raise TimeoutError
