@@ -6,7 +6,7 @@ import re
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from spsa.errors import BuildFailed, InvalidInput, TuningError
@@ -187,6 +187,31 @@ def _errors(said: str) -> str:
     return "\n".join(lines[begin : begin + _SHOWN_LINES])
 
 
+def declared_binaries(metadata: str, package: str | None) -> list[str]:
+    """The binaries that `cargo metadata` names of a package, else of all that are built together.
+
+    Those that need features may be left out of a build, so they are left out here.
+    """
+    found = json.loads(metadata)
+    members = found.get("workspace_default_members", found["workspace_members"])
+    return [
+        target["name"]
+        for one in found["packages"]
+        if (one["name"] == package if package else one["id"] in members)
+        for target in one["targets"]
+        if "bin" in target["kind"] and not target.get("required-features")
+    ]
+
+
+def refuse_several(binaries: Collection[str], manifest: Path) -> None:
+    """Raise InvalidInput with their names if a source has more binaries than one, or none."""
+    if len(binaries) != 1:
+        names = ", ".join(sorted(binaries))
+        remedy = f"name one of: {names}" if names else "name an engine's source"
+        found = f"the source has {len(binaries)} binaries"
+        raise InvalidInput.of(manifest, "binary", found, remedy)
+
+
 def made(stdout: str, target: Path, manifest: Path) -> tuple[Path, str | None]:
     """The one binary that cargo made in its folder `target`, and its triple if not the host's."""
     messages = (json.loads(line) for line in stdout.splitlines() if line.startswith("{"))
@@ -196,9 +221,7 @@ def made(stdout: str, target: Path, manifest: Path) -> tuple[Path, str | None]:
         for one in artifacts
         if one["executable"] and "bin" in one["target"]["kind"]
     }
-    if len(found) != 1:
-        remedy = f"name one of: {', '.join(sorted(found))}" if found else "name an engine's source"
-        raise InvalidInput.of(manifest, "binary", f"the source has {len(found)} binaries", remedy)
+    refuse_several(found, manifest)
     (executable,) = found.values()
     # `target/<profile>/x` was made for the host, `target/<triple>/<profile>/x` was not
     parts = executable.resolve().relative_to(target.resolve()).parts

@@ -11,7 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spsa.builds.commands import Commands, configurations_around, level_flags, made
+from spsa.builds.commands import (
+    Commands,
+    configurations_around,
+    declared_binaries,
+    level_flags,
+    made,
+    refuse_several,
+)
 from spsa.builds.requirements import LEVELS, own_level, processor_features
 from spsa.builds.tree import Pinned, Tree, TreeEntry, WorkCopy, tree_at
 from spsa.core.game_settings import TimeControl
@@ -24,6 +31,7 @@ _DECIDING = re.compile(
 )
 _PROCESSOR = re.compile(r"(?:-march|-mcpu|target-cpu|target-feature)=([-+\w.]+)", re.ASCII)
 _HOST = re.compile(r"^host: (\S+)$", re.MULTILINE)
+_METADATA = ("cargo", "metadata", "--no-deps", "--format-version", "1")
 _CONFIGURATION = re.compile(r"\.cargo/config(\.toml)?$")
 _BUILD_FILE = re.compile(r"(^|/)((GNUm|M|m)akefile|CMakeLists\.txt|meson\.build)$|\.(mk|cmake|sh)$")
 
@@ -129,6 +137,11 @@ class Compiler:
         recipe, manifest = self.recipe, self.pinned.checkout.source / "Cargo.toml"
         with work_copy.compiling() as folder:
             work_copy.lay_out(tree, keep_made=True)
+            if not recipe.binary:
+                told = self.commands.answer(_METADATA, work_copy.tree)
+                several = declared_binaries(told, recipe.package)
+                if len(several) > 1:  # before all of them are compiled
+                    refuse_several(several, manifest)
             words = ["cargo", "build", *self._flags, "--target-dir", str(folder)]
             words += ["--bin", recipe.binary] if recipe.binary else []
             words += ["--package", recipe.package] if recipe.package else []

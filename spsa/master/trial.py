@@ -29,6 +29,8 @@ _TARGETS = (
     *("build", "release", "all", "native", "basic", "openbench", "engine"),
     *("linux", "gcc", "unix-gcc"),
 )
+_CALLED = re.compile(r"\bmake(?:\.exe)? +(?:-\S+ +)*([\w-]+)")
+_OTHER_TARGETS = re.compile("clean|help|test|bench|install|debug|tun(e|ing)|gen|profile|pgo")
 _OTHER_BINARIES = re.compile(
     r"data.?gen|data.?shuffle|^gen|train|tun(e|er|ing)|bench|test|tool|perft|convert|book|extract|\.so"
 )
@@ -161,14 +163,18 @@ def _mended(said: str, setup: Setup, made: list[str], tree: Path) -> Iterator[Se
                 yield setup.with_build(command=(*command, *words))
         if "Error 127" in said or ("ended without making" in said and not made):
             plain = command[:3] if command[1:2] == ("-C",) else command[:1]
-            targets = _targets(tree.joinpath(*plain[2:]))
+            targets = _targets(tree, tree.joinpath(*plain[2:]))
             yield from (setup.with_build(command=(*plain, target)) for target in targets)
 
 
-def _targets(folder: Path) -> list[str]:
-    """The plain targets that the Makefile of a folder has."""
-    named = re.findall(r"^([\w-]+)[ \t]*:(?!=)", makefile(folder) or "", re.MULTILINE)
-    return [target for target in _TARGETS if target in named]
+def _targets(tree: Path, folder: Path) -> Iterator[str]:
+    """The targets that a folder's Makefile has: what its author says to call, then usual ones."""
+    text = makefile(folder) or ""
+    named = re.findall(r"^([\w-]+)[ \t]*:(?!=)", text, re.MULTILINE)
+    notes = (path.read_text(errors="replace") for path in sorted(tree.glob("README*")))
+    told = _CALLED.findall("\n".join((*notes, text)))
+    own = (target for target in told if not _OTHER_TARGETS.search(target))
+    yield from (target for target in dict.fromkeys((*own, *_TARGETS)) if target in named)
 
 
 def _likeliest(names: list[str]) -> list[str]:

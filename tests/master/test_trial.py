@@ -18,6 +18,7 @@ def test_what_is_tried_after_a_failure(tmp_path):
         setup = Setup(build={"source_path": "engines/rook", "command": tuple(command)})
         (tmp_path / "src").mkdir(exist_ok=True)
         (tmp_path / files.get("folder", "") / "Makefile").write_text(files.get("makefile", ""))
+        (tmp_path / "README.md").write_text(files.get("readme", ""))
         mended = _mended(files["said"], setup, made, tmp_path)
         yield from (f"try {_difference(setup, one)}" for one in mended if one != setup)
         yield from _last_words(files["said"]).splitlines()
