@@ -101,6 +101,11 @@ def seen(chromium, request):
 def test_every_page_is_well_made(seen, address):
     for path in PAGES:
         seen.page.goto(address + path)
+        if (shut := seen.page.locator("#rest:not([open]) > summary")).count():
+            assert Axe().run(seen.page).violations_count == 0
+            height = seen.page.evaluate("document.documentElement.scrollHeight")
+            assert seen.page.viewport_size == {"width": 360, "height": 780} and height <= 2 * 780
+            shut.click()
         if seen.page.locator("[data-figures]").count():
             seen.page.locator(".js-plotly-plot").first.wait_for()
         found = Axe().run(seen.page)
@@ -168,8 +173,11 @@ def test_a_bad_machine_is_named_on_the_first_screen_and_an_event_is_read_on_a_ph
         store.resume("rook", "owner@home")
         seen.page.goto(f"{address}/run?run=rook")
         expect(seen.page.locator(".alarms", has_text="attic-1")).to_be_in_viewport(ratio=1)
+        seen.page.locator("[data-figure=elo] .yzl").wait_for(state="attached")
         pictured(seen.page, "page.png")
         seen.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        seen.page.reload()
+        expect(seen.page.get_by_text("How the parameters moved")).to_be_hidden()
         pictured(seen.page, "phone.png")
         seen.page.goto(f"{address}/events?run=rook")
         box = seen.page.get_by_text("attic-1 spoils games").bounding_box()
@@ -178,7 +186,6 @@ def test_a_bad_machine_is_named_on_the_first_screen_and_an_event_is_read_on_a_ph
 
 def pictured(page, name):
     """The words in a picture of the guide are in a file; `GOLDEN=write` makes both anew."""
-    page.locator("[data-figure=elo] .yzl").wait_for(state="attached")
     words = "\n\n".join(map(page.inner_text, ("#answer", "#alarms")))
     compare(Path(__file__).with_name("pictured.txt"), re.sub("left: .* hour", "left: -", words))
     if os.environ.get("GOLDEN") == "write":

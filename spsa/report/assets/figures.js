@@ -3,6 +3,7 @@
 
 const source = document.querySelector("[data-figures]");
 const places = [...document.querySelectorAll("[data-figure]")];
+const rest = document.getElementById("rest"); // closed on a phone until it is asked for
 const highlighter = document.querySelector("[data-highlight]");
 let figures = null;
 let etag = null;
@@ -56,7 +57,7 @@ function settings(name) {
 }
 
 async function draw() {
-  if (figures === null) return;
+  if (figures === null || rest?.open === false) return;
   for (const place of places) {
     const name = place.dataset.figure, figure = figures[name];
     place.closest("figure").hidden = figure === undefined;
@@ -101,6 +102,7 @@ async function load() {
 
 function begin() {
   highlighter?.addEventListener("input", () => highlight(highlighter.value));
+  rest?.addEventListener("toggle", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   draw();
 }
@@ -121,4 +123,5 @@ const own = document.getElementById("figures");
 if (own !== null) {
   figures = JSON.parse(own.textContent);
   begin();
-} else if (source !== null) requestAnimationFrame(() => setTimeout(afterPaint));
+} else if (rest?.open === false) rest.addEventListener("toggle", afterPaint, { once: true });
+else if (source !== null) requestAnimationFrame(() => setTimeout(afterPaint));

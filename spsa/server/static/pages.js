@@ -5,6 +5,9 @@ const seconds = Number(document.body.dataset.refreshSeconds);
 const connection = document.getElementById("connection");
 let etag = null;
 
+// On a phone only the answer and the alarms are shown at once.
+if (matchMedia("(max-width: 40rem)").matches) document.getElementById("rest")?.removeAttribute("open");
+
 async function refresh() {
   const headers = etag === null ? {} : { "If-None-Match": etag };
   const response = await fetch(location.href, { headers, cache: "no-store" });
