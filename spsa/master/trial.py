@@ -4,10 +4,12 @@ A failure whose remedy is one plain value of config.toml is mended, and the engi
 Otherwise the user reads the last words of the tool that failed, and what may help.
 """
 
+import json
 import os
 import re
+import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
@@ -34,10 +36,14 @@ _OTHER_TARGETS = re.compile("clean|help|test|bench|install|debug|tun(e|ing)|gen|
 _OTHER_BINARIES = re.compile(
     r"data.?gen|data.?shuffle|^gen|train|tun(e|er|ing)|bench|test|tool|perft|convert|book|extract|\.so"
 )
-_VARIABLES = (
-    ("config-sanity", ("ARCH=x86-64-modern",)),
-    (r"\bclang(\+\+)?(-\d+)?: (command |)(not found|No such file)", ("CC=gcc", "CXX=g++")),
+_ALL_OF_STD = "-include bits/stdc++.h"  # older libraries include more than they have to
+_CHOSEN = re.compile(r"^CC=\S+ CXX='[^']*' ")
+_COMPILERS = (
+    (r"\bclang(\+\+)?(-\d+)?: (command |)(not found|No such file)", "gcc", "g++"),
+    ("was not declared in|is not a member of .std", "cc", f"c++ {_ALL_OF_STD}"),
+    (r":\d+:\d+: error: |internal compiler error|unrecognized command-line", "clang", "clang++"),
 )
+"""Failures, and compilers of C and C++ that may be without them."""
 _CHOICES = re.compile(r"name one of: (.+)")
 _ADVICE = (
     (
@@ -157,14 +163,27 @@ def _mended(said: str, setup: Setup, made: list[str], tree: Path) -> Iterator[Se
         yield from (setup.with_build(binary=name) for name in _likeliest(names))
     if command and "ended without making" in said:
         yield from (setup.with_build(binary=path) for path in _likeliest(made))
+    for failure, *compilers in _COMPILERS:
+        if command and re.search(failure, said) and shutil.which(compilers[1].split()[0]):
+            yield setup.with_build(command=_compiled_by(command, *compilers))
     if command[:1] == ("make",):
-        for failure, words in _VARIABLES:
-            if re.search(failure, said) and words[0] not in command:
-                yield setup.with_build(command=(*command, *words))
+        if "config-sanity" in said:
+            yield setup.with_build(command=(*command, "ARCH=x86-64-modern"))
         if "Error 127" in said or ("ended without making" in said and not made):
             plain = command[:3] if command[1:2] == ("-C",) else command[:1]
             targets = _targets(tree, tree.joinpath(*plain[2:]))
             yield from (setup.with_build(command=(*plain, target)) for target in targets)
+
+
+def _compiled_by(command: Sequence[str], c: str, cxx: str) -> tuple[str, ...]:
+    """The command with other compilers, if it is one that `init` writes."""
+    if command[0] == "make":
+        kept = (word for word in command if not word.startswith(("CC=", "CXX=")))
+        return (*kept, f"CC={c}", f"CXX={cxx}")
+    if command[:2] == ("sh", "-c") and "cmake" in command[2]:
+        return ("sh", "-c", f"CC={c} CXX='{cxx}' {_CHOSEN.sub('', command[2])}")
+    compiler = {"cc": c, "c++": cxx}.get(command[0], command[0]).split()
+    return (*compiler, *(word for word in command[1:] if word not in _ALL_OF_STD.split()))
 
 
 def _targets(tree: Path, folder: Path) -> Iterator[str]:
@@ -205,9 +224,7 @@ def _difference(before: Setup, after: Setup) -> str:
     if before.time_control != after.time_control:
         return 'kind = "clock" in [time_control]'
     key = next(key for key, value in after.build.items() if before.build.get(key) != value)
-    value = after.build[key]
-    shown = list(value) if isinstance(value, tuple) else value
-    return f"[build] {key} = {shown!r}".replace("'", '"')
+    return f"[build] {key} = {json.dumps(after.build[key], ensure_ascii=False)}"
 
 
 def _reason(error: BuildFailed | InvalidInput) -> str:

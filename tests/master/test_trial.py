@@ -1,6 +1,7 @@
 """What is tried after an engine could not be built or played with, and what its owner reads."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from spsa.master.probe import Probed, Search, Tried, proposed_steps
 from spsa.master.trial import _difference, _last_words, _mended
 
 
-def test_what_is_tried_after_a_failure(tmp_path):
+def test_what_is_tried_after_a_failure(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "which", str)
+
     def shown(files):
         command, made = (json.loads(files.get(name, "[]")) for name in ("command", "made"))
         setup = Setup(build={"source_path": "engines/rook", "command": tuple(command)})
