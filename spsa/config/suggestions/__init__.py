@@ -121,11 +121,12 @@ def _of_file(
     file: SourceFile, told: against.Told, evidence: Evidence, makers: set[str]
 ) -> Iterator[_Found]:
     """All the numbers of a file."""
-    rank, numbered = against.rank_of_file(file.name), _numbered(file)
+    rank, numbered, copies = against.rank_of_file(file.name), _numbered(file), _copies(file)
     for one in file.constants:
         are_signs = not one.single and all(abs(e.number) in (0, 1) for e in one.numbers())
         guessed = (
             against.NUMBERED if id(one) in numbered else "",
+            against.COPY if id(one) in copies else "",
             *told.against(one.name),
             against.to_coarse(one, _name(one)),
             against.SIGNS if are_signs else "",
@@ -157,6 +158,19 @@ def _numbered(file: SourceFile) -> set[int]:
             if len(run) >= (3 if first in (0, 1) else 4 if first > 10 else 6):
                 found.update(each for each, _ in run)
     return found
+
+
+def _copies(file: SourceFile) -> set[int]:
+    """The ids of all that a class holds, if each is also a constant outside, with its numbers."""
+    outside = {_written(one) for one in file.constants if not one.scope}
+    by_class = groupby(file.constants, key=lambda one: one.scope)
+    classes = [[*each] for scope, each in by_class if scope]
+    whole = [each for each in classes if len(each) > 2 and outside.issuperset(map(_written, each))]
+    return {id(one) for each in whole for one in each}
+
+
+def _written(one: SourceConstant) -> tuple[object, ...]:
+    return one.name, *(element.number for element in one.numbers())
 
 
 def _of_constant(

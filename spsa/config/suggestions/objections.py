@@ -13,6 +13,7 @@ from typing import NamedTuple
 from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFile
 
 NUMBERED = "numbered one after the other, as indexes and flags are"
+COPY = "a copy of numbers that stand beside it, as a tuner has"
 COUNTED = "the length or an index of an array"
 SIGNS = "signs and directions"
 UNRELATED = "neither the file nor the name speaks of search or evaluation"
