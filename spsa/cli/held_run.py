@@ -101,7 +101,7 @@ def held_run(
 def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
     """Move a run until it ends; its status, or None when it was stopped before that."""
     for note in prepared.notes:
-        echo(*f"note: {note}".splitlines(), err=True)
+        echo(*f"note: {note}".replace("\n", "\n  ").splitlines(), err=True)
     store, params = held.store, held.config.run.params
     name = prepared.run.name
 

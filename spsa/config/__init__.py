@@ -24,8 +24,7 @@ from spsa.errors import MAX_FAULTS, Fault, InvalidInput, TuningError
 from spsa.files import MAX_TEXT, content
 from spsa.openings import NAME_A_BOOK, builtin_book
 
-NOTIFY_VARIABLES = ("SPSA_NOTIFY_URLS", "SPSA_NOTIFY_URLS_FILE")
-"""Of the environment: addresses, and a file that holds them."""
+_NOTIFY_URLS, _NOTIFY_FILE = "SPSA_NOTIFY_URLS", "SPSA_NOTIFY_URLS_FILE"
 
 
 def load_config(path: Path, environ: Mapping[str, str], *, and_params: bool = False) -> Config:
@@ -41,7 +40,8 @@ def load_config(path: Path, environ: Mapping[str, str], *, and_params: bool = Fa
         parsed(url)
         data = {**data, "database": {"url": with_absolute_path(url, Path.cwd())}}
     written = data.get("notify", {})
-    if isinstance(written, dict) and (urls := _notified(environ)):
+    variable, urls = _notified(environ)
+    if urls and isinstance(written, dict):
         data = {**data, "notify": {**written, "urls": urls}}
     faults: list[Found] = []
     folder = path.resolve().parent
@@ -50,7 +50,7 @@ def load_config(path: Path, environ: Mapping[str, str], *, and_params: bool = Fa
         others = _params_faults(data.get("run"), folder) if and_params else ()
         raise InvalidInput((*document.faults(faults), *others)[:MAX_FAULTS])
     own = {**dict(tables), "games": _divisible(tables)}
-    return Config(path=path, game_settings=_game_settings(tables), **own)
+    return Config(path=path, game_settings=_game_settings(tables), notify_variable=variable, **own)
 
 
 def _params_faults(run: object, folder: Path) -> tuple[Fault, ...]:
@@ -72,15 +72,17 @@ def _divisible(tables: Sections) -> GamesSection:
     return fitted
 
 
-def _notified(environ: Mapping[str, str]) -> list[str]:
-    """The addresses of SPSA_NOTIFY_URLS, or of the file that SPSA_NOTIFY_URLS_FILE names."""
-    urls, file = (environ.get(name) for name in NOTIFY_VARIABLES)
+def _notified(environ: Mapping[str, str]) -> tuple[str, list[str]]:
+    """The addresses of a variable, or of the file that one names, and which; else nothing."""
+    file, urls = environ.get(_NOTIFY_FILE), environ.get(_NOTIFY_URLS, "").split()
+    if urls or not file:
+        return (_NOTIFY_URLS if urls else ""), urls
     try:
-        inside = content(Path(file), MAX_TEXT).decode() if file else ""
+        urls = content(Path(file), MAX_TEXT).decode().split()
     except (OSError, UnicodeDecodeError):
         remedy = "name a file with an address on each line"
-        raise InvalidInput.of(str(file), "notify.urls", "cannot be read", remedy) from None
-    return (urls or inside).split()
+        raise InvalidInput.of(file, "notify.urls", "cannot be read", remedy) from None
+    return (_NOTIFY_FILE if urls else ""), urls
 
 
 def _game_settings(tables: Sections) -> GameSettings:

@@ -342,3 +342,5 @@ class Config(Sections):
 
     path: Path
     game_settings: InstanceOf[GameSettings]
+    notify_variable: str
+    """of the environment, if one named the addresses of [notify]"""

@@ -23,7 +23,7 @@ from spsa.master.verdict import START
 from spsa.report.events import Alarm, AlarmKind
 from spsa.report.parameters import signal_to_noise
 from spsa.report.status import RATE_SECONDS, RUNS, Status, status
-from spsa.report.table import Column, View, estimate, unless_zero
+from spsa.report.table import Column, View, estimate, joined, unless_zero
 from spsa.report.workers import MachineReport
 from spsa.text import plural
 
@@ -79,7 +79,7 @@ def _of_standstill(status: Status) -> Iterator[Alarm]:
     aside = ", ".join(sorted(status.set_aside))
     said = f"; set aside (`spsa-master workers release`): {aside}" if aside else ""
     if run.status is RunStatus.PAUSED:
-        reason = f": {run.reason}" if run.reason else ""
+        reason = f": {joined(run.reason)}" if run.reason else ""
         yield Alarm(AlarmKind.PAUSED, run.name, f"it is paused{reason}")
     elif status.is_over:
         return

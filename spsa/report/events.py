@@ -13,7 +13,7 @@ from spsa.db.machine_queries import FailedBatch
 from spsa.db.read_queries import VoidGame
 from spsa.db.run_queries import ALARM, ALARM_OVER, NEWS
 from spsa.db.tables import Event, Run
-from spsa.report.table import Column, View, shown, values
+from spsa.report.table import Column, View, joined, shown, values
 
 _ALONE = 3
 """So many alarms of a kind are told one by one; more of them in one sentence."""
@@ -215,7 +215,7 @@ def told(event: Event) -> str:
     if event.kind == NEWS:
         return f"{event.detail.get('kind')}: {event.detail.get('found')}"
     return "; ".join(
-        value if name == "reason" else f"{name.replace('.', ' ')} {value}"
+        joined(value) if name == "reason" else f"{name.replace('.', ' ')} {value}"
         for name, value in leaves(event.detail)
         if (name, value) != ("withdrawn", "0")
     )

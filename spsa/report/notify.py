@@ -24,7 +24,6 @@ from urllib3.exceptions import HTTPError, LocationParseError
 from urllib3.util import parse_url
 
 from spsa.builds.commands import Commands
-from spsa.config import NOTIFY_VARIABLES
 from spsa.config.document import read_document
 from spsa.config.settings import Config
 from spsa.errors import Fault, InvalidInput, TuningError
@@ -92,7 +91,7 @@ def addresses(config: Config) -> tuple[Address, ...]:
             told.append(replace(made, shown=f"address {n}, {made.shown}"))
         except _WrongAddress as error:
             faults.append((("notify", "urls"), f"address {n} of urls {error}", error.remedy))
-    if faults and (source := next(filter(os.environ.get, NOTIFY_VARIABLES), None)):
+    if faults and (source := config.notify_variable):
         raise InvalidInput(
             [
                 Fault(file=source, line=None, name="notify", found=found, remedy=remedy)

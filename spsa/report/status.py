@@ -34,7 +34,7 @@ from spsa.report.matches import (
     time_controls,
 )
 from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, trail
-from spsa.report.table import Column, View, duration, values
+from spsa.report.table import Column, View, duration, joined, values
 from spsa.report.workers import WORKERS, FleetMember, fleet
 from spsa.text import plural
 
@@ -272,7 +272,7 @@ class Status:
         """What else is to be known of a run, where it is."""
         run = self.run
         if run.reason and not self.is_paused:
-            yield f"reason: {run.reason}"
+            yield f"reason: {joined(run.reason)}"
         if run.tunes:
             yield self.believed
         if looks := [f"{p.name}: {p.step_looks}" for p in self.parameters if p.step_looks]:

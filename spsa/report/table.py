@@ -65,6 +65,11 @@ def duration(seconds: float | None) -> str:
     return f"{whole // 60}m {whole % 60}s" if whole >= 60 else f"{whole}s"
 
 
+def joined(text: str) -> str:
+    """The lines of a text as one, as what a compiler has said: `a; b`."""
+    return "; ".join(text.splitlines())
+
+
 def ago(seconds: float | None) -> str:
     """`4m 10s ago`."""
     return "" if seconds is None else f"{duration(float(round(seconds)))} ago"
