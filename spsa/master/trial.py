@@ -235,6 +235,9 @@ def _reason(error: BuildFailed | InvalidInput) -> str:
 def _last_words(said: str) -> str:
     """The end of what the tool said, and what may help."""
     lines = [line for line in said.splitlines() if not line.startswith("Its values: ")]
-    shown = lines if len(lines) <= _LAST_LINES else [lines[0], "...", *lines[-_LAST_LINES:]]
+    shown = lines
+    if len(lines) > _LAST_LINES:  # compilers go on with notes behind what is wrong
+        wrong = [line for line in lines[1:-_LAST_LINES] if ": error: " in line]
+        shown = [lines[0], *wrong[:2], "...", *lines[-_LAST_LINES:]]
     advice = next((advice for pattern, advice in _ADVICE if re.search(pattern, said)), "")
     return "\n".join([*shown, *([advice] if advice else [])])
