@@ -13,7 +13,7 @@ from io import StringIO
 from math import isfinite
 from typing import Any, Literal
 
-from rich.console import Console, ConsoleOptions
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -294,7 +294,7 @@ class TextTable:
     view: View
     rows: Sequence[Any]
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         columns = self.view.for_people(self.rows)
         cells = [[printable(c.text(row), CELL_LENGTH) for c in columns] for row in self.rows]
         for most in sorted({max(0, column.rank) for column in columns}, reverse=True):
@@ -304,7 +304,11 @@ class TextTable:
                 <= options.max_width
             ):
                 break
-        yield table
+        if console.is_terminal:
+            yield table
+            return
+        for line in console.render_lines(table, options, pad=False):
+            yield Text("".join(segment.text for segment in line).rstrip(), no_wrap=True)
 
     def _table(self, columns: Sequence[Column], cells: Sequence[Sequence[str]], most: int) -> Table:
         """Of the columns of rank `most` and below."""

@@ -223,7 +223,8 @@ class DatabaseClient:
         found = {left: self._obstacle(left) for left in self._store.ask(WorkLeft())}
         reason = (
             "; ".join(dict.fromkeys(filter(None, found.values())))
-            or "no run needs games now: its next engines are being built, or it is paused or over"
+            or "no run needs games now: none has begun, its next engines are being built, or it is "
+            "paused or over"
         )
         text = f"there is nothing that this worker may play: {printable(reason, _MAX_REASON)}"
         if awaited := [left for left, obstacle in found.items() if obstacle is None]:
