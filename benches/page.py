@@ -31,7 +31,7 @@ from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Side, Sides
 from spsa.db.migrate import upgrade
 from spsa.db.tables import EngineRow, Iteration, Run, Step
-from spsa.history.replay import games_of
+from spsa.history.replay import updated
 from spsa.master.session import RunSettings, tuning_of
 from spsa.server.app import application, listening
 from spsa.server.people import People
@@ -114,7 +114,7 @@ def make(url: str, length: int, parameters: int, workers: int) -> None:
             if claim is not None:
                 reported(store, claim)
         oldest = store.tick(master, LEASE).open[0]
-        update = tuning_of(run).update(run.state, run.theta, games_of(oldest))
+        update = updated(tuning_of(run), run.state, run.theta, oldest)
         store.apply(master, oldest.id, run, update)
         _multiply(url, store.run(), length, workers)
         store.open_iteration(master, _iteration(store.run(), length + 1))

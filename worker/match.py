@@ -40,7 +40,7 @@ from spsa.uci.spawning import EngineLimits, EngineSpec
 from worker.runner.adjudication import open_tables
 from worker.runner.game import Game, Pair, Pairing, VoidGame, counts, nps
 from worker.runner.loop import INTERRUPTED, Interrupts, JobList
-from worker.runner.pool import Job, PairPlayed, PairVoid, Pool, tune_interpreter
+from worker.runner.pool import Job, PairVoid, Pool, tune_interpreter
 from worker.runner.position import Termination
 from worker.settings import Settings
 
@@ -115,7 +115,7 @@ def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimit
 
 
 def _is_decided(
-    match: Match, write: Callable[[Pair], None], event: PairPlayed | PairVoid, played: BatchResult
+    match: Match, write: Callable[[Pair], None], event: Pair | PairVoid, played: BatchResult
 ) -> bool:
     """Write down a pair; whether the sequential test ends the match with it.
 
@@ -128,7 +128,7 @@ def _is_decided(
             raise _unusable(event.fault)
         echo(f"pair {event.pairing.number + 1} void: {event.fault}", err=True)
         return False
-    write(event.pair)
+    write(event)
     if tally.pairs % _PAIRS_A_LINE == 0:
         echo(f"{tally.games} of {2 * match.pairs} games: {counts(tally)}", err=True)
     return match.decided(tally)

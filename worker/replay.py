@@ -24,7 +24,7 @@ from worker.direct import opened, private_url
 from worker.match import pgn_writer
 from worker.runner.game import Pair
 from worker.runner.loop import INTERRUPTED, Interrupts, JobList
-from worker.runner.pool import Job, PairPlayed, PairVoid, Pool
+from worker.runner.pool import Job, PairVoid, Pool
 from worker.settings import Settings
 
 _PLACE = re.compile(r"(?:(.+)/)?(\d{1,9})\.(\d{1,9})(?::(\d{1,9}))?", re.ASCII)
@@ -83,14 +83,14 @@ def _part(job: Job, pair: int | None) -> Job:
 
 
 def _told(
-    first: int, write: Callable[[Pair], None], event: PairPlayed | PairVoid, _played: BatchResult
+    first: int, write: Callable[[Pair], None], event: Pair | PairVoid, _played: BatchResult
 ) -> bool:
     """Write down a pair of a batch that begins with pair `first`; no pair decides anything."""
     if isinstance(event, PairVoid):
         echo(f"  pair {event.pairing.number - first + 1} void: {event.fault}")
         return False
-    write(event.pair)
-    echo(f"  pair {event.pair.pairing.number - first + 1}: {_results(event.pair.tally)}")
+    write(event)
+    echo(f"  pair {event.pairing.number - first + 1}: {_results(event.tally)}")
     return False
 
 

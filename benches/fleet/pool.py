@@ -16,7 +16,7 @@ from spsa.protocol import Claim
 from spsa.uci.spawning import EngineLimits, EngineSpec
 from worker.batches.jobs import JobMaker
 from worker.runner.game import Game, Pair
-from worker.runner.pool import Event, Job, JobEnded, PairPlayed
+from worker.runner.pool import Event, Job, JobEnded
 from worker.runner.position import Ending, Termination
 
 _ENGINE = EngineSpec(name="plus", path="engine", options={})
@@ -103,7 +103,7 @@ class SleepingPool:
     def _played(self, job: Job, now: float) -> Iterator[tuple[float, Event]]:
         for pairing in job.pairings:
             now += self._scene.game(self._chance) + self._scene.game(self._chance)
-            yield now, PairPlayed(job.key, Pair(pairing, self._game(), self._game()), 0)
+            yield now, Pair(job.key, pairing, self._game(), self._game(), 0)
         yield now, JobEnded(job.key)
 
     def _game(self) -> Game:

@@ -133,21 +133,6 @@ class Proposal:
     signs: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlayedGames:
-    """The played values and the result of an iteration, from its row.
-
-    Of a run with several time controls, `by_time_control` has the parts of the tally.
-    """
-
-    k: int
-    a_k: float
-    c_k: float
-    played: PlayedValues
-    tally: Tally
-    by_time_control: Sequence[Tally] = ()
-
-
 @dataclass(frozen=True)  # no slots: the bounds are computed once
 class Tuning:
     """One run's space and rule.
@@ -210,23 +195,52 @@ class Tuning:
             signs={name: int(sign) for name, sign in signs.items()},
         )
 
-    def update(
-        self, state: Mapping[str, Any], theta: Mapping[str, float], games: PlayedGames
-    ) -> Update:
-        """The update of `theta` by the result of iteration k.
+    def outcome(
+        self,
+        theta: Mapping[str, float],
+        played: PlayedValues,
+        tally: Tally,
+        *,
+        k: int,
+        a_k: float,
+        c_k: float,
+    ) -> Outcome:
+        """The result of iteration k.
 
-        The state and theta contain every result before k; the iteration may have been opened on
+        Where the sides have no value of a parameter, it is too new, and they were equal. A rule
+        multiplies a distance by the difference, so theta may stand for that value.
+        """
+        both = PlayedValues(*({**theta, **side} for side in (played.plus, played.minus)))
+        return Outcome(
+            k=k,
+            centre=self.space.midpoint(both),
+            difference=self.space.difference(both),
+            pentanomial=np.array(tally.pentanomial, dtype=np.float64),
+            a_k=a_k,
+            c_k=c_k,
+        )
+
+    def update(
+        self,
+        state: Mapping[str, Any],
+        theta: Mapping[str, float],
+        outcome: Outcome,
+        by_time_control: Sequence[Tally] = (),
+    ) -> Update:
+        """The update of `theta` by a result, with its parts by time control if these are several.
+
+        The state and theta contain every result before it; the iteration may have been opened on
         fewer.
         """
-        before, outcome = self.observed.load(state), self._outcome(games, theta)
+        before = self.observed.load(state)
         if (sums := before.time_controls) is not None:
-            counts = np.array([one.pentanomial for one in games.by_time_control], dtype=np.float64)
+            counts = np.array([one.pentanomial for one in by_time_control], dtype=np.float64)
             outcome = replace(outcome, pentanomial=sums.weighed(counts, self.weights))
             before = replace(before, time_controls=sums.after(counts, outcome.difference))
         after, elo = self.observed.tell(before, outcome), self.observed.rule.counted_elo(outcome)
         delta = self._delta(theta, self.observed.theta(after))
         return Update(
-            k=games.k,
+            k=outcome.k,
             state=self.observed.dump(after),
             delta=delta,
             theta={name: theta[name] + delta[name] for name in theta},
@@ -274,22 +288,6 @@ class Tuning:
     def _generator(self, what: str, k: int) -> np.random.Generator:
         seed = self.observed.rule.problem.seed
         return np.random.Generator(np.random.PCG64(derived_seed(seed, what, k)))
-
-    def _outcome(self, games: PlayedGames, theta: Mapping[str, float]) -> Outcome:
-        """The result; where the sides have no value of a parameter, it is too new, they were equal.
-
-        A rule multiplies a distance by the difference, so theta may stand for that value.
-        """
-        sides = (games.played.plus, games.played.minus)
-        played = PlayedValues(*({**theta, **side} for side in sides))
-        return Outcome(
-            k=games.k,
-            centre=self.space.midpoint(played),
-            difference=self.space.difference(played),
-            pentanomial=np.array(games.tally.pentanomial, dtype=np.float64),
-            a_k=games.a_k,
-            c_k=games.c_k,
-        )
 
     def _delta(self, theta: Mapping[str, float], wanted: Vector) -> dict[str, float]:
         """The logged step: theta plus this step is the new theta, and is inside the bounds."""

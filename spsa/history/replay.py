@@ -9,11 +9,11 @@ if the run had played the same points and had never counted the purged games. Th
 not rewritten; a purge is one more entry between two of its steps.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spsa.algorithms.tuning import PlayedGames, Tuning
+from spsa.algorithms.tuning import Tuning
 from spsa.core import Update
 from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Tally
@@ -55,18 +55,21 @@ class Results:
         return Results(list(iterations.values()), parts)
 
 
-def games_of(iteration: Iteration, parts: Sequence[Tally] = ()) -> PlayedGames:
-    """The played values and the result of a tuning iteration, with those of its time controls."""
+def updated(
+    tuning: Tuning,
+    state: Mapping[str, Any],
+    theta: Mapping[str, float],
+    iteration: Iteration,
+    parts: Sequence[Tally] = (),
+) -> Update:
+    """The update of theta by a tuning iteration, with its parts by time control."""
     if iteration.k is None or iteration.a_k is None or iteration.c_k is None:
         raise IllegalTransition(f"iteration {iteration.iteration_number} moves no theta")
-    return PlayedGames(
-        k=iteration.k,
-        a_k=iteration.a_k,
-        c_k=iteration.c_k,
-        played=PlayedValues(dict(iteration.plus_parameters), dict(iteration.minus_parameters)),
-        tally=iteration.tally,
-        by_time_control=parts,
+    played = PlayedValues(dict(iteration.plus_parameters), dict(iteration.minus_parameters))
+    outcome = tuning.outcome(
+        theta, played, iteration.tally, k=iteration.k, a_k=iteration.a_k, c_k=iteration.c_k
     )
+    return tuning.update(state, theta, outcome, parts)
 
 
 def results_of(store: Store, run: Run, k: int) -> Results:
@@ -88,15 +91,17 @@ def replay(tuning: Tuning, results: Results) -> Iterator[Update]:
     last = Update(k=0, theta=theta, state=state, delta={}, estimates=tuning.estimates(state))
     yield last
     for iteration in results.iterations:
-        games = games_of(iteration, results.parts.get(iteration.id, ()))
-        yield (last := _after(tuning, last, games))
+        if iteration.tally.pairs:
+            parts = results.parts.get(iteration.id, ())
+            last = updated(tuning, last.state, last.theta, iteration, parts)
+        else:
+            last = _unmoved(last, iteration)
+        yield last
 
 
-def _after(tuning: Tuning, before: Update, games: PlayedGames) -> Update:
-    if games.tally.pairs:
-        return tuning.update(before.state, before.theta, games)
-    unmoved = dict.fromkeys(before.theta, 0.0)
-    return replace(before, k=games.k, delta=unmoved, gradient=None, elo=None, bounded=False)
+def _unmoved(before: Update, iteration: Iteration) -> Update:
+    k, delta = iteration.k or before.k, dict.fromkeys(before.theta, 0.0)
+    return replace(before, k=k, delta=delta, gradient=None, elo=None, bounded=False)
 
 
 def theta_at(store: Store, run: Run, tuning: Tuning, k: int, *, as_applied: bool = False) -> Update:

@@ -18,7 +18,7 @@ from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_view import RunView
 from spsa.db.tables import Iteration, Run
 from spsa.errors import BuildFailed, TuningError
-from spsa.history.replay import games_of
+from spsa.history.replay import updated
 from spsa.lifecycle import RunStatus
 from spsa.master.decide import Apply, BuildProgress, GiveUpBuild, Plain, StartBuild, next_decision
 from spsa.master.session import MasterSession, RunSettings, log, master_of
@@ -147,7 +147,7 @@ class Master(MasterSession[RunStatus]):
 
     def _apply(self, run: Run, iteration: Iteration) -> None:
         parts = self.store.games_by_time_control(run, iteration.id).get(iteration.id, ())
-        update = self.tuning.update(run.state, run.theta, games_of(iteration, parts))
+        update = updated(self.tuning, run.state, run.theta, iteration, parts)
         self._last_update = (iteration, update)
         self.store.apply(self.master_lease, iteration.id, run, update)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spsa.algorithms import algorithms
 from spsa.algorithms.rule import PAIR_RESULTS, Belief
 from spsa.algorithms.time_controls import TimeControlSums
-from spsa.algorithms.tuning import Observed, PlayedGames, tuning
+from spsa.algorithms.tuning import Observed, tuning
 from spsa.core.params import Space
 from spsa.core.scoring import Tally
 
@@ -40,9 +40,10 @@ def tuned(space=SPACE, seed=5, algorithm="spsa", **settings):
     return tuning(space, algorithm, settings, iterations=50, pairs=PAIRS, seed=seed)
 
 
-def games_of(asked, tally, by_time_control=()):
-    facts = {"k": asked.k, "a_k": asked.a_k, "c_k": asked.c_k, "played": asked.played}
-    return PlayedGames(tally=tally, by_time_control=by_time_control, **facts)
+def updated(rules, state, theta, asked, tally, by_time_control=()):
+    gains = {"k": asked.k, "a_k": asked.a_k, "c_k": asked.c_k}
+    outcome = rules.outcome(theta, asked.played, tally, **gains)
+    return rules.update(state, theta, outcome, by_time_control)
 
 
 def walked(rules, tallies):
@@ -50,7 +51,7 @@ def walked(rules, tallies):
     theta, state = rules.start()
     for k, tally in enumerate(tallies, start=1):
         proposal = rules.propose(state, theta, k)
-        answer = rules.update(state, theta, games_of(proposal, tally))
+        answer = updated(rules, state, theta, proposal, tally)
         yield proposal, theta, answer
         theta, state = answer.theta, answer.state
 
@@ -113,7 +114,7 @@ def test_signs_are_those_of_what_is_played_and_theta_goes_to_the_side_that_won(s
     assert (proposal.signs, proposal.base) == (signs, theta)
     assert list(proposal.signs) == ACTIVE and 0 not in signs.values()
     for tally, sign in ((ALL_WON, 1), (ALL_LOST, -1), (Tally(), 0)):
-        answer = rules.update(state, theta, games_of(proposal, tally))
+        answer = updated(rules, state, theta, proposal, tally)
         assert list(answer.gradient) == ACTIVE
         assert (answer.theta["still"], answer.delta["still"]) == (7, 0.0)
         for p in SPACE.active:
@@ -133,7 +134,7 @@ def test_an_answer_may_rest_on_older_results(seed, results):
     waiting = [rules.propose(state, theta, 1)]
     for k, tally in enumerate(results, start=1):
         waiting.append(rules.propose(state, theta, k + 1))
-        answer = rules.update(state, theta, games_of(waiting.pop(0), tally))
+        answer = updated(rules, state, theta, waiting.pop(0), tally)
         for name in theta:
             assert theta[name] + answer.delta[name] == answer.theta[name]
         theta, state = answer.theta, answer.state
@@ -339,8 +340,8 @@ def played(weights, tallies, k=1, before=None):
     rules = tuning(TWO, "mixture", {}, iterations=9, pairs=8, seed=5, weights=weights)
     theta, state = (before.theta, before.state) if before else rules.start()
     asked = rules.propose(state, theta, k)
-    games = games_of(asked, sum(tallies, Tally()), tallies if weights else ())
-    return rules, rules.update(state, theta, games)
+    parts = tallies if weights else ()
+    return rules, updated(rules, state, theta, asked, sum(tallies, Tally()), parts)
 
 
 WON = sum([Tally.of_pair(2, 1)] * 4, Tally())

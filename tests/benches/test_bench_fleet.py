@@ -11,8 +11,8 @@ from benches.fleet.pool import SleepingPool
 from benches.fleet.scene import Scene
 from spsa.core.game_settings import GameSettings, TimeControl
 from spsa.uci.spawning import EngineSpec
-from worker.runner.game import Pairing
-from worker.runner.pool import Job, JobEnded, PairPlayed
+from worker.runner.game import Pair, Pairing
+from worker.runner.pool import Job, JobEnded
 
 INSTANT = Scene(workers=1, games=8, builders=1, warm=0, seconds=1, haste=1e5)
 
@@ -33,8 +33,8 @@ def test_a_slot_that_sleeps_plays_one_job_after_the_other():
         pool.submit(job(key))
     events = deque(iter(lambda: pool.next_event(0.05), None))
     assert [(type(event), event.key) for event in events] == [
-        *[(PairPlayed, "a"), (PairPlayed, "a"), (JobEnded, "a")],
-        *[(PairPlayed, "b"), (PairPlayed, "b"), (JobEnded, "b")],
+        *[(Pair, "a"), (Pair, "a"), (JobEnded, "a")],
+        *[(Pair, "b"), (Pair, "b"), (JobEnded, "b")],
     ]
     (began, ended), (again, _) = pool.spans
     assert began < ended <= again

@@ -20,7 +20,7 @@ from spsa.core.scoring import ELO_PER_SCORE, Tally
 from spsa.db.master_queries import NewIteration, Side, Sides
 from spsa.db.run_view import MasterLease, RunView
 from spsa.db.tables import EngineRow, Iteration, Run
-from spsa.history.replay import games_of
+from spsa.history.replay import updated
 from spsa.lifecycle import Purpose
 from spsa.master.decide import Pause, upkeep
 from spsa.master.session import RunSettings, tuning_of
@@ -274,7 +274,7 @@ class Stage:
         )
         self.play(60.0 * sum(asked.signs.values()) / max(1, len(asked.signs)), **over)
         iteration = self.store.open_iterations(run.id)[0]
-        update = rules.update(run.state, run.theta, games_of(iteration))
+        update = updated(rules, run.state, run.theta, iteration)
         self.store.apply(self.master, iteration.id, run, update)
 
     def validate(self, games: int = 8, **over: object) -> None:

@@ -26,7 +26,8 @@ from spsa.uci.engine import MATE, UNREAD_CAP, Limit, UciEngine
 from spsa.uci.linux import orphan_reaper
 from spsa.uci.spawning import EngineLimits, WorkingFolders, working_folders
 from worker.runner.engine_pair import EnginePair
-from worker.runner.pool import JobEnded, PairPlayed, PairVoid, Pool
+from worker.runner.game import Pair
+from worker.runner.pool import JobEnded, PairVoid, Pool
 
 WATCHED = EngineLimits(start=5.0, ready=4.0, grace=3.0, quit=0.3, slowest=0.1)
 """Where the end is that one of these has passed; the other engine has as much time on a busy
@@ -94,9 +95,9 @@ def told(animal, folder):
     if isinstance(first, PairVoid):
         assert isinstance(end, JobEnded) and end.failure
         return str(first.fault)
-    assert isinstance(first, PairPlayed)
+    assert isinstance(first, Pair)
     assert end == JobEnded("job")
-    assert first.pair.tally.wins == 2
+    assert first.tally.wins == 2
     return "minus: played"
 
 

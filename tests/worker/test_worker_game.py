@@ -104,10 +104,15 @@ def pairing(opening=START, time=1.0):
     return Pairing(number=0, opening=opening, time=time)
 
 
+def paired(first, second):
+    return Pair("", pairing(), first, second, 0)
+
+
 def test_a_pair_swaps_colours_and_is_counted_from_plus():
     plus, minus = Scripted("plus"), Scripted("minus", nodes=100)
     halves: list[int] = []
-    pair = play_pair(plus, minus, pairing(), under(), at_half=lambda: halves.append(plus.games))
+    at_half = lambda: halves.append(plus.games)  # noqa: E731
+    pair = paired(*play_pair(plus, minus, pairing(), under(), at_half=at_half))
     assert halves == [1]
     assert pair.first.ending == pair.second.ending == Ending(0, Termination.CHECKMATE)
     assert pair.tally == Tally.of_pair(0, 2)
@@ -122,7 +127,7 @@ def test_a_pair_swaps_colours_and_is_counted_from_plus():
     assert (plus.games, minus.games) == (2, 2)
     black = Opening("rnbqkbnr/pppppppp/8/8/8/5P2/PPPPP1PP/RNBQKBNR b KQkq - 0 1")
     plus, minus = (replace(one, moves=FOOLS_MATE[1:], asked=[]) for one in (plus, minus))
-    total = with_pair(NOTHING_PLAYED, play_pair(plus, minus, pairing(black), under()))
+    total = with_pair(NOTHING_PLAYED, paired(*play_pair(plus, minus, pairing(black), under())))
     assert (total.plus_nodes, total.minus_nodes) == (11 + (10 + 12), (100 + 102) + 101)
 
 
@@ -137,7 +142,7 @@ def test_what_a_clock_tells_the_engines_of_a_pair():
         drawn = pairing(time=float(files.get("value", control.low)))
         player_of = partial(Scripted, moves=KNIGHTS + FOOLS_MATE, seconds=spent)
         players = [player_of("plus"), player_of("minus")]
-        pair = play_pair(*players, drawn, settings)
+        pair = paired(*play_pair(*players, drawn, settings))
         for player in players:
             for limit, times in Counter(player.asked).items():
                 go = limit.go.decode().strip()
@@ -161,9 +166,9 @@ def test_a_fallen_flag_loses_even_with_a_mate_on_the_board():
         (mate, late, (0, 1)),
         (mate, mate, (0, 0)),
     ):
-        total = with_pair(NOTHING_PLAYED, Pair(pairing(), first, second))
+        total = with_pair(NOTHING_PLAYED, paired(first, second))
         assert (total.plus_time_losses, total.minus_time_losses) == lost
-    written = "".join(pgn_of(Pair(pairing(), game, mate), "plus", "minus", CLOCK))
+    written = "".join(pgn_of(paired(game, mate), "plus", "minus", CLOCK))
     plies = [shown.end().ply() for shown in iter(partial(read_game, StringIO(written)), None)]
     assert plies == [3, 4] and "time forfeit" in written, "what came too late is not played"
 
@@ -450,7 +455,7 @@ def test_numbers_of_a_search_stay_in_their_ranges(said, move):
 def assert_can_be_written_down(answer):
     """In a PGN, and in the columns of a batch."""
     game = Game(drawn(Termination.DRAW), (answer,), chess.WHITE)
-    pair = Pair(pairing(), game, game)
+    pair = paired(game, game)
     written = "".join(pgn_of(pair, "plus", "minus", game_settings.TimeControl(low=1, high=1)))
     assert all(line.isprintable() for line in written.split("\n"))
     result = with_pair(NOTHING_PLAYED, pair)

@@ -63,11 +63,16 @@ class Game:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two finished games from one opening: plus plays White in the first, Black in the second."""
+    """Two finished games from one opening: plus plays White in the first, Black in the second.
 
+    `key` is that of its job, and `slot` the number of the slot that played it, from 0.
+    """
+
+    key: str
     pairing: Pairing
     first: Game
     second: Game
+    slot: int
 
     @property
     def tally(self) -> Tally:
@@ -127,7 +132,7 @@ def play_pair(
     settings: GameSettings,
     tables: Tablebase | None = None,
     at_half: Callable[[], None] = lambda: None,
-) -> Pair:
+) -> tuple[Game, Game]:
     """Play both games, and call `at_half` between them; adjudication may ask the `tables`.
 
     VoidGame when one of them is void; then neither counts. After the second game both players are
@@ -137,7 +142,7 @@ def play_pair(
     at_half()
     second = play_game(minus, plus, pairing, settings, tables, minus_side=WHITE)
     _ask_both((plus, minus), lambda player: player.settle())
-    return Pair(pairing, first, second)
+    return first, second
 
 
 def play_game(

@@ -17,8 +17,8 @@ from typing import Literal, Self
 
 from spsa.protocol import MAX_KEPT_VOIDS, BatchResult, KeptVoid
 from spsa.text import printable
-from worker.runner.game import NOTHING_PLAYED, with_pair, with_void
-from worker.runner.pool import Event, Job, JobEnded, PairPlayed, PairVoid, Pool
+from worker.runner.game import NOTHING_PLAYED, Pair, with_pair, with_void
+from worker.runner.pool import Event, Job, JobEnded, PairVoid, Pool
 
 log = logging.getLogger(__name__)
 
@@ -202,9 +202,9 @@ class JobLoop(ABC):
     def _handle(self, event: Event) -> None:
         active = self.active[event.key]
         match event:
-            case PairPlayed(pair=pair, slot=slot):
-                active.result = replace(with_pair(active.result, pair), slot=slot)
-                self.played = with_pair(self.played, pair)
+            case Pair():
+                active.result = replace(with_pair(active.result, event), slot=event.slot)
+                self.played = with_pair(self.played, event)
             case PairVoid(fault=fault):
                 active.add_void(event)
                 self.played = with_void(self.played, f"{fault.culprit}: {fault.reason}")
@@ -246,7 +246,7 @@ class JobList(JobLoop):
         jobs: Iterator[Job],
         pool: Pool,
         interrupts: Interrupts,
-        is_decided: Callable[[PairPlayed | PairVoid, BatchResult], bool],
+        is_decided: Callable[[Pair | PairVoid, BatchResult], bool],
     ) -> None:
         super().__init__(pool, interrupts)
         self._jobs = jobs
@@ -257,7 +257,7 @@ class JobList(JobLoop):
             self.add(job)
 
     def note(self, active: ActiveJob, event: Event) -> None:
-        if isinstance(event, PairPlayed | PairVoid):
+        if isinstance(event, Pair | PairVoid):
             is_over = self._is_decided(event, self.played)
         else:
             is_over = event.failure is not None

@@ -71,15 +71,6 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class PairPlayed:
-    """`slot` is the number of the slot that played it, from 0."""
-
-    key: str
-    pair: Pair
-    slot: int
-
-
-@dataclass(frozen=True, slots=True)
 class PairVoid:
     """A pair that does not count; `output` is what the engine at fault has written last."""
 
@@ -102,7 +93,7 @@ class JobEnded:
     was_stopped: bool = False
 
 
-Event = PairPlayed | PairVoid | JobEnded
+Event = Pair | PairVoid | JobEnded
 
 
 class Slot:
@@ -162,8 +153,7 @@ class Slot:
         failure = culprit = ""
         for _ in range(job.max_void + 1):
             try:
-                pair = self._pair(job, pairing, engines)
-                self._pool.events.put(PairPlayed(job.key, pair, self._number))
+                self._pool.events.put(self._pair(job, pairing, engines))
                 return None
             except VoidGame as error:
                 culprit = error.culprit
@@ -182,7 +172,8 @@ class Slot:
             engines.start_next(newest.plus, newest.minus)
 
         plus, minus = engines.engines(job.plus, job.minus)
-        return play_pair(plus, minus, pairing, job.settings, job.tables, start_next)
+        games = play_pair(plus, minus, pairing, job.settings, job.tables, start_next)
+        return Pair(job.key, pairing, *games, self._number)
 
 
 class Pool:

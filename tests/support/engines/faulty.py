@@ -16,8 +16,8 @@ from spsa.openings.book import Opening
 from spsa.uci.engine import UciEngine
 from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineLimits, EngineSpec
-from worker.runner.game import Pairing
-from worker.runner.pool import Event, Job, PairPlayed, PairVoid, Pool
+from worker.runner.game import Pair, Pairing
+from worker.runner.pool import Event, Job, PairVoid, Pool
 
 SCRIPT = Path(__file__).with_name("scripted.py")
 PATIENT = EngineLimits(start=20.0, ready=20.0, grace=20.0, quit=0.5, depth=20.0)
@@ -77,7 +77,7 @@ def job_of(
 def until_the_end(pool: Pool) -> list[Event]:
     """The events of a job up to its end."""
     events: list[Event] = []
-    while not events or isinstance(events[-1], PairPlayed | PairVoid):
+    while not events or isinstance(events[-1], Pair | PairVoid):
         event = pool.next_event(120)
         assert event is not None
         events.append(event)
