@@ -16,8 +16,8 @@ from spsa.core.game_settings import (
     MAX_NODES_OF_BATCH,
     MAX_NPS,
     MAX_SCALE,
-    EngineFile,
     GameSettings,
+    HashedFile,
 )
 from spsa.core.json_values import HASH, Items, Range, Text
 from spsa.core.scoring import Tally
@@ -152,16 +152,15 @@ class Touch(Measured, Request[str | None]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
-    """One side of a match: the hash of its binary, and the UCI options that are sent to it.
+class ClaimedEngine(HashedFile):
+    """One side of a match: its binary, and the UCI options that are sent to it.
 
     `files` are its own, by the options that take their paths.
     """
 
     sha256: Sha256
-    path: str
     options: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, EngineFile] = field(default_factory=dict)
+    files: Mapping[str, HashedFile] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,9 +184,9 @@ class Claim:
     first_pair: int
     pairs: int
     seed: int
-    plus: Engine
-    minus: Engine
-    variants: Mapping[str, tuple[Engine, Engine]] = field(default_factory=dict)
+    plus: ClaimedEngine
+    minus: ClaimedEngine
+    variants: Mapping[str, tuple[HashedFile, HashedFile]] = field(default_factory=dict)
     game_settings: GameSettings
     lease_seconds: float
 

@@ -23,7 +23,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
-class HashedFile:
+class VerifiedFile:
     """A file that hashed to `sha256`; `mark` is its file system metadata before it was read."""
 
     path: Path
@@ -57,14 +57,14 @@ def sha256_of(path: Path) -> str:
     return hashlib.sha256(_read(path)).hexdigest()
 
 
-def verify(path: Path, sha256: str) -> HashedFile:
+def verify(path: Path, sha256: str) -> VerifiedFile:
     """The file if it hashes to `sha256`; TuningError names both hashes if it does not."""
     mark = _mark(path)
     _agree(path, sha256_of(path), sha256)
-    return HashedFile(path, sha256, mark)
+    return VerifiedFile(path, sha256, mark)
 
 
-def fetch(source: Path | bytes, sha256: str, cache: Path) -> HashedFile:
+def fetch(source: Path | bytes, sha256: str, cache: Path) -> VerifiedFile:
     """An executable copy of `source` in `cache`, a directory that only its owner can enter.
 
     Its bytes are hashed at every call: a damaged copy is fetched again. Raises TuningError when
@@ -86,14 +86,14 @@ class ArtifactStore:
     folder: Path
     mode: int = _PUBLIC
 
-    def get(self, sha256: str) -> HashedFile | None:
+    def get(self, sha256: str) -> VerifiedFile | None:
         """The file with this hash; None if it is missing or damaged."""
         try:
             return verify(self.folder / sha256, sha256)
         except TuningError:
             return None
 
-    def put(self, source: Path | bytes, sha256: str | None = None) -> HashedFile:
+    def put(self, source: Path | bytes, sha256: str | None = None) -> VerifiedFile:
         """Copy a file into the store; TuningError if it has not the hash that was expected."""
         place = source if isinstance(source, Path) else "the stored binary"
         data = _read(source) if isinstance(source, Path) else source

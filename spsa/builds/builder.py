@@ -18,7 +18,7 @@ from pathlib import Path
 from queue import PriorityQueue
 from types import MappingProxyType
 
-from spsa.builds.artifacts import ArtifactStore, BuiltEngine, HashedFile, sha256_of, verify
+from spsa.builds.artifacts import ArtifactStore, BuiltEngine, VerifiedFile, sha256_of, verify
 from spsa.builds.commands import Commands
 from spsa.builds.recipe import Compiler, Recipe, Rendered, digest_of
 from spsa.builds.smoke import declared_options, examine, longest_search
@@ -201,7 +201,7 @@ class FileMaker:
     timeout: float
     commands: Commands
 
-    def made(self, side: str, values: Mapping[str, float]) -> dict[str, HashedFile]:
+    def made(self, side: str, values: Mapping[str, float]) -> dict[str, VerifiedFile]:
         """The files in the store by their options.
 
         Raises:

@@ -11,8 +11,8 @@ from spsa.config.settings import Config, RunSection, Sections
 from spsa.config.space import readable_space
 from spsa.core.game_settings import (
     Book,
-    EngineFile,
     GameSettings,
+    HashedFile,
     Scale,
     TimeControlShare,
     divided_by_shares,
@@ -106,7 +106,7 @@ def _game_settings(tables: Sections) -> GameSettings:
         engine_options=chess960 | engine.options,
         engine_arguments=engine.arguments,
         engine_files={
-            option: EngineFile(path=str(file), sha256=_hash(file))
+            option: HashedFile(path=str(file), sha256=_hash(file))
             for option, file in engine.files.items()
         },
     )

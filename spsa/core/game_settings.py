@@ -213,8 +213,8 @@ class Book:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineFile:
-    """A file that engines load, such as a network: a path, and the hash of the bytes there."""
+class HashedFile:
+    """A binary, or a file that engines load: a path, and the hash of the bytes there, if known."""
 
     path: str
     sha256: str
@@ -247,7 +247,7 @@ class GameSettings:
     book: Book = field(default_factory=Book)
     engine_options: Mapping[str, str] = field(default_factory=dict)
     engine_arguments: tuple[str, ...] = ()
-    engine_files: Mapping[str, EngineFile] = field(default_factory=dict)
+    engine_files: Mapping[str, HashedFile] = field(default_factory=dict)
     scale: Scale | None = None
     minus: MinusSettings | None = None
     time_controls: tuple[TimeControlShare, ...] = ()

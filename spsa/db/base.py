@@ -24,7 +24,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_co
 from sqlalchemy.types import TypeDecorator
 
 from spsa.core import Builds, Estimates
-from spsa.core.game_settings import GameSettings
+from spsa.core.game_settings import GameSettings, HashedFile
 from spsa.core.json_values import limits_of, stored, to_json
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition
@@ -75,6 +75,10 @@ class Stored(TypeDecorator[Any]):
         return None if value is None else stored(self.kind, value, self.column)
 
 
+Variants = Mapping[str, Mapping[str, HashedFile]]
+"""Plus and minus for other kinds of machines, by the words that these provide."""
+
+
 class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
     """A row; the attributes of one that was read are not changed.
 
@@ -88,6 +92,10 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
         Builds: Stored(Builds, "builds"),
         Estimates: Stored(Estimates, "estimates"),
         GameSettings: Stored(GameSettings, "game_settings"),
+        Mapping[str, HashedFile]: Stored(Mapping[str, HashedFile], "files"),
+        Mapping[str, Mapping[str, HashedFile]]: Stored(
+            Mapping[str, Mapping[str, HashedFile]], "variants"
+        ),
         Mapping[str, Any]: Json,
         Mapping[str, str]: Json,
         Mapping[str, int]: Json,

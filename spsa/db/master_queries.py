@@ -15,7 +15,7 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.orm import undefer
 
 from spsa.core import Update, Values, derived_seed
-from spsa.core.game_settings import assigned
+from spsa.core.game_settings import HashedFile, assigned
 from spsa.db.base import execute, time_from_now
 from spsa.db.database import add, may_become, rows
 from spsa.db.run_queries import abandon, pause_for_failure, set_run_status, write_event
@@ -120,8 +120,8 @@ class MasterQueries(RunViewQueries):
         chosen = select(EngineRow).where(EngineRow.sha256.in_(row.files))
         engines = {one.sha256: one for one in self._rows(chosen.options(undefer("*")))}
 
-        def located(files: Mapping[str, Any]) -> dict[str, EngineRow]:
-            return {name: engines[one["sha256"]] for name, one in files.items()}
+        def located(files: Mapping[str, HashedFile]) -> dict[str, EngineRow]:
+            return {name: engines[one.sha256] for name, one in files.items()}
 
         variants = {key: located(pair) for key, pair in row.variants.items()}
         return Sides(
@@ -318,8 +318,8 @@ def _columns_of(sides: Sides) -> dict[str, Any]:
     return columns
 
 
-def _located(files: Mapping[str, EngineRow]) -> dict[str, Any]:
-    return {name: {"sha256": one.sha256, "path": one.path} for name, one in files.items()}
+def _located(files: Mapping[str, EngineRow]) -> dict[str, HashedFile]:
+    return {name: HashedFile(path=one.path, sha256=one.sha256) for name, one in files.items()}
 
 
 def _match_begun(connection: sa.Connection, run_id: int, new: NewIteration) -> int | None:
@@ -341,7 +341,7 @@ def _engines_of(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) 
         for row in connection.execute(select(*columns, *files).where(condition)):
             plus, minus, variants, *own = row
             others = chain(*(one.values() for one in (*variants.values(), *own)))
-            found |= {plus, minus, *(side["sha256"] for side in others)}
+            found |= {plus, minus, *(one.sha256 for one in others)}
     return found
 
 

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from spsa import protocol
 from spsa.core import NOTHING_KNOWN, Builds, Estimates, Update, Values
-from spsa.core.game_settings import MAX_MOVES, GameSettings
+from spsa.core.game_settings import MAX_MOVES, GameSettings, HashedFile
 from spsa.core.json_values import Text
 from spsa.db.base import (
     COUNTS,
@@ -30,6 +30,7 @@ from spsa.db.base import (
     Leased,
     Numbered,
     Stored,
+    Variants,
     now_column,
     number_column,
     optional,
@@ -175,8 +176,8 @@ class Iteration(Counts, Numbered, Base, kw_only=True):
     plus_options: Mapped[Mapping[str, str]] = mapped_column(default_factory=dict)
     minus_options: Mapped[Mapping[str, str]] = mapped_column(default_factory=dict)
     # of one side: sha256 and path by the option that takes it
-    plus_files: Mapped[Mapping[str, Any]] = mapped_column(default_factory=dict)
-    minus_files: Mapped[Mapping[str, Any]] = mapped_column(default_factory=dict)
+    plus_files: Mapped[Mapping[str, HashedFile]] = mapped_column(default_factory=dict)
+    minus_files: Mapped[Mapping[str, HashedFile]] = mapped_column(default_factory=dict)
     game_settings: Mapped[GameSettings]
     timelow_ms: Mapped[int] = mapped_column(default=0)
     timehigh_ms: Mapped[int] = mapped_column(default=0)
@@ -201,7 +202,7 @@ class Iteration(Counts, Numbered, Base, kw_only=True):
     opened_purges: Mapped[int] = number_column()
     requires: Mapped[str | None] = optional()  # of a worker: a pattern that `provides` is like
     # for a level of x86-64, or for a pattern like `requires`: sha256 and path of plus and minus
-    variants: Mapped[Mapping[str, Any]] = mapped_column(default_factory=dict)
+    variants: Mapped[Variants] = mapped_column(default_factory=dict)
     match_number: Mapped[int | None] = optional()
     compared: Mapped[Compared | None] = optional(Stored(Compared, "compared"))
 
@@ -251,7 +252,7 @@ class Iteration(Counts, Numbered, Base, kw_only=True):
         """Where its binaries and the files of its sides are, by their hashes."""
         named = (self.plus_files, self.minus_files, *self.variants.values())
         own = {self.plus_sha256: self.plus_engine_path, self.minus_sha256: self.minus_engine_path}
-        return own | {f["sha256"]: f["path"] for files in named for f in files.values()}
+        return own | {f.sha256: f.path for files in named for f in files.values()}
 
     @property
     def is_played(self) -> bool:

@@ -8,7 +8,6 @@ asks.
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from random import Random
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from spsa import protocol
-from spsa.core.game_settings import EngineFile, GameSettings
+from spsa.core.game_settings import GameSettings
 from spsa.core.json_values import as_written, checked, to_json
 from spsa.db.base import counts_of, execute, not_registered
 from spsa.db.build_queries import claim_build, publish_build, renew_build, return_build
@@ -313,25 +312,22 @@ def shared(connection: sa.Connection, iteration_id: int) -> Mapping[str, Any]:
     it = rows(connection, sa.select(Iteration).where(Iteration.id == iteration_id))[0]
     names = (Run.name.label("run_name"), Run.seed.label("run_seed"))
     run = connection.execute(sa.select(*names).where(Run.id == it.run_id)).one()
-    plus = _engine(it.plus_sha256, it.plus_engine_path, it.plus_options, it.plus_files)
-    minus = _engine(it.minus_sha256, it.minus_engine_path, it.minus_options, it.minus_files)
+    plus, minus = (
+        protocol.ClaimedEngine(
+            sha256=getattr(it, f"{side}_sha256"),
+            path=getattr(it, f"{side}_engine_path"),
+            options=getattr(it, f"{side}_options"),
+            files=getattr(it, f"{side}_files"),
+        )
+        for side in ("plus", "minus")
+    )
     return {
         **run._mapping,
         **{n: getattr(it, n) for n in ("run_id", "iteration_number", "purpose", "game_settings")},
         "plus": plus,
         "minus": minus,
-        "variants": {
-            kind: (replace(plus, **found["plus"]), replace(minus, **found["minus"]))
-            for kind, found in it.variants.items()
-        },
+        "variants": {kind: (found["plus"], found["minus"]) for kind, found in it.variants.items()},
     }
-
-
-def _engine(
-    sha256: str, path: str, options: Mapping[str, str], files: Mapping[str, Any]
-) -> protocol.Engine:
-    known = {option: EngineFile(**file) for option, file in files.items()}
-    return protocol.Engine(sha256=sha256, path=path, options=options, files=known)
 
 
 _OF_BATCH = ("iteration_id", "seq", "attempt", "first_pair", "seed")

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
-from spsa.builds.artifacts import BuiltEngine, HashedFile
+from spsa.builds.artifacts import BuiltEngine, VerifiedFile
 from spsa.builds.builder import Builder, FileMaker
 from spsa.builds.recipe import Rendered
 from spsa.builds.sources.rewriting import render
@@ -175,7 +175,7 @@ class BinaryDelivery(Delivery):
         files = {option: self._published(file) for option, file in made.items()}
         return Side(self.published(self.engine), {**self.options, **sent}, files)
 
-    def _published(self, file: HashedFile) -> EngineRow:
+    def _published(self, file: VerifiedFile) -> EngineRow:
         own = replace(self.engine, path=file.path, size=file.path.stat().st_size, bench=None)
         return self.published(replace(own, sha256=file.sha256, build_key=file.sha256))
 

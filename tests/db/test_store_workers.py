@@ -11,7 +11,7 @@ from builders import LEASE, TERMS, new_engine, new_worker, stage
 from shell import broken
 from transcripts import headings
 
-from spsa.core.game_settings import Book, EngineFile
+from spsa.core.game_settings import Book, HashedFile
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import RunStatus
 from spsa.master.decide import Pause, upkeep
@@ -36,7 +36,7 @@ def test_a_machine_is_given_the_files_of_its_own_claims_alone(store):
     settings = replace(
         TERMS,
         book=Book(name="/books/a.epd", sha256=BOOK),
-        engine_files={"EvalFile": EngineFile(path="/nets/a.nnue", sha256=NET)},
+        engine_files={"EvalFile": HashedFile(path="/nets/a.nnue", sha256=NET)},
     )
     third, fourth, own, other = (new_engine(name) for name in ("third", "fourth", "own", "other"))
     files = {"plus_files": {"EvalFile": own}, "minus_files": {"EvalFile": other}}

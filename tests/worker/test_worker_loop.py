@@ -41,8 +41,8 @@ from spsa import errors
 from spsa.builds.artifacts import ArtifactStore
 from spsa.core.game_settings import (
     Book,
-    EngineFile,
     GameSettings,
+    HashedFile,
     MinusSettings,
     Scale,
     TimeControl,
@@ -52,7 +52,7 @@ from spsa.core.json_values import stored, to_json
 from spsa.core.scoring import Tally
 from spsa.lifecycle import BatchStatus, RunStatus
 from spsa.openings.book import Opening, drawn_time, load
-from spsa.protocol import BatchReport, BatchResult, Engine, HeldClaim, Measured
+from spsa.protocol import BatchReport, BatchResult, ClaimedEngine, HeldClaim, Measured
 from worker.batches import jobs as scaling
 from worker.batches.database_client import Backoff, DatabaseClient
 from worker.batches.jobs import JobMaker
@@ -197,7 +197,7 @@ def test_what_does_not_end_in_time_is_handed_back_unplayed(
 def test_an_engine_or_a_file_with_other_bytes_is_never_run(changed, staged, offer, tmp_path):
     net, log = tmp_path / "net", tmp_path / "log"
     net.write_bytes(b"weights")
-    file = EngineFile(path=str(net), sha256=digest(net))
+    file = HashedFile(path=str(net), sha256=digest(net))
     offer(minus={"log": log}, settings={"engine_files": {"EvalFile": file}})
     with (tmp_path / changed).open("ab") as written:
         written.write(b"# more")
@@ -219,7 +219,7 @@ def test_arguments_a_book_and_a_side_file_reach_the_engines(where, sqlite_store,
     place = "{}" if where == "at their paths" else "/gone{}"
     settings = {
         "book": Book(name=place.format(book), sha256=digest(book)),
-        "engine_files": {"EvalFile": EngineFile(path=place.format(net), sha256=digest(net))},
+        "engine_files": {"EvalFile": HashedFile(path=place.format(net), sha256=digest(net))},
         "engine_arguments": (f"--log={log}", "--option=EvalFile type string default <empty>"),
     }
     open_scripted(staged, tmp_path, settings=settings)
@@ -294,7 +294,7 @@ def test_a_job_follows_from_the_claim_alone(staged, tmp_path, monkeypatch):
 
 def test_a_foreign_engine_gets_the_options_of_its_row_alone(staged, tmp_path, monkeypatch):
     monkeypatch.setattr(JobMaker, "path", lambda _, engine, *__: Path(f"/{engine.sha256}"))
-    net = EngineFile(path="/net", sha256="0" * 64)
+    net = HashedFile(path="/net", sha256="0" * 64)
     own = {"engine_options": {"Hash": "9"}, "engine_files": {"Net": net}}
     scaled = {"time_control": MOVETIME, "scale": Scale(target_nps=1000)}
     foreign = {"minus": MinusSettings(handicap=4, foreign=True)}
@@ -319,11 +319,11 @@ def test_a_cache_forgets_the_oldest_engines(tmp_path, monkeypatch):
     stored = {hashlib.sha256(text).hexdigest(): text for text in (b"a", b"b", b"c")}
     cache = JobMaker(tmp_path / "cache", stored.get)
     for age, sha256 in enumerate(stored):
-        fetched = cache.path(Engine(sha256=sha256, path="/nowhere"))
+        fetched = cache.path(ClaimedEngine(sha256=sha256, path="/nowhere"))
         os.utime(fetched, (age, age))  # what is fetched within one tick of a clock has one time
     assert {path.name for path in (tmp_path / "cache").iterdir()} == set(list(stored)[1:])
     fetched.unlink()
-    assert cache.path(Engine(sha256=sha256, path="/nowhere")).read_bytes() == b"c"
+    assert cache.path(ClaimedEngine(sha256=sha256, path="/nowhere")).read_bytes() == b"c"
 
 
 def test_one_batch_that_cannot_be_played_leaves_the_others(staged, offer, tmp_path, sql):

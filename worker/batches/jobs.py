@@ -12,13 +12,13 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 
-from spsa.builds.artifacts import HashedFile, fetch
+from spsa.builds.artifacts import VerifiedFile, fetch
 from spsa.builds.requirements import lacking
-from spsa.core.game_settings import Book, EngineFile, Scale, TimeControl, TimeKind
+from spsa.core.game_settings import Book, HashedFile, Scale, TimeControl, TimeKind
 from spsa.errors import EngineFault, TuningError
 from spsa.openings import builtin_book
 from spsa.openings.book import Opening, OpeningBook, drawn_time, load
-from spsa.protocol import Claim, Engine, words_of
+from spsa.protocol import Claim, ClaimedEngine, words_of
 from spsa.uci.engine import SearchReply
 from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineSpec
@@ -68,7 +68,7 @@ class JobMaker:
         self._stored = stored
         self._provides = provides
         self._syzygy = syzygy
-        self._copies: dict[str, HashedFile] = {}
+        self._copies: dict[str, VerifiedFile] = {}
         self._books: dict[Book, OpeningBook] = {}
 
     def job(self, claim: Claim) -> Job:
@@ -100,11 +100,13 @@ class JobMaker:
         settings = claim.game_settings
         common = {**settings.engine_options, **self._paths(settings.engine_files, claim)}
 
-        def spec(name: str, engine: Engine, side: Engine, *, foreign: bool = False) -> EngineSpec:
+        def spec(
+            name: str, file: HashedFile, side: ClaimedEngine, *, foreign: bool = False
+        ) -> EngineSpec:
             own = {**side.options, **self._paths(side.files, claim)}
             return EngineSpec(
                 name=name,
-                path=str(self.path(engine)),
+                path=str(self.path(file)),
                 options=own if foreign else {**common, **own},
                 arguments=() if foreign else settings.engine_arguments,
             )
@@ -113,7 +115,7 @@ class JobMaker:
         first = spec("plus", plus, claim.plus)
         return first, spec("minus", minus, claim.minus, foreign=settings.has_foreign)
 
-    def _suited(self, claim: Claim) -> tuple[Engine, Engine]:
+    def _suited(self, claim: Claim) -> tuple[HashedFile, HashedFile]:
         """The first of its binaries that this machine runs."""
         suited = (
             sides
@@ -128,31 +130,31 @@ class JobMaker:
             place = None
             # a built-in book has no file, and one without a hash may be any file
             if builtin_book(book.name) is None and book.sha256:
-                place = self._file(EngineFile(path=book.name, sha256=book.sha256), claim)
+                place = self._file(HashedFile(path=book.name, sha256=book.sha256), claim)
             self._books[book] = load(book, place)
         return self._books[book]
 
-    def _paths(self, files: Mapping[str, EngineFile], claim: Claim) -> dict[str, str]:
+    def _paths(self, files: Mapping[str, HashedFile], claim: Claim) -> dict[str, str]:
         return {option: str(self._file(file, claim)) for option, file in files.items()}
 
-    def _file(self, file: EngineFile, claim: Claim) -> Path:
+    def _file(self, file: HashedFile, claim: Claim) -> Path:
         """A verified copy of a book or a side file, which may be beside the claim's binaries."""
         return self.path(file, Path(claim.plus.path).with_name(file.sha256))
 
-    def path(self, engine: Engine | EngineFile, *others: Path) -> Path:
+    def path(self, file: HashedFile, *others: Path) -> Path:
         """A verified copy of a file, which may be at its own path, at another, or stored.
 
         TuningError when this machine finds no file with that hash. A copy that has changed on
         disk since it was verified is verified again.
         """
-        copy = self._copies.get(engine.sha256)
+        copy = self._copies.get(file.sha256)
         if copy is None or not copy.untouched:
-            copy = self._fetched(engine.sha256, (Path(engine.path), *others))
-            self._copies[engine.sha256] = copy
+            copy = self._fetched(file.sha256, (Path(file.path), *others))
+            self._copies[file.sha256] = copy
             self._remove_oldest()
         return copy.path
 
-    def _fetched(self, sha256: str, places: Sequence[Path]) -> HashedFile:
+    def _fetched(self, sha256: str, places: Sequence[Path]) -> VerifiedFile:
         faults = []
         for place in places:
             try:
