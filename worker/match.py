@@ -38,7 +38,7 @@ from spsa.text import NAME_LENGTH, printable
 from spsa.uci.engine import SearchReply
 from spsa.uci.spawning import EngineLimits, EngineSpec
 from worker.runner.adjudication import open_tables
-from worker.runner.game import Game, Pair, Pairing, VoidGame, counts, nps
+from worker.runner.game import Game, GameVoid, Pair, Pairing, counts, nps
 from worker.runner.loop import INTERRUPTED, Interrupts, JobList
 from worker.runner.pool import Job, PairVoid, Pool, tune_interpreter
 from worker.runner.position import Termination
@@ -56,7 +56,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class PlainMatch:
     """All its jobs are like `template`; the openings and times of their pairs follow from `seed`.
 
     With `bounds` (elo0 and elo1 in normalised Elo) the match ends when a sequential test accepts
@@ -115,7 +115,7 @@ def run_match(first: Path, second: Path, settings: Settings, limits: EngineLimit
 
 
 def _is_decided(
-    match: Match, write: Callable[[Pair], None], event: Pair | PairVoid, played: BatchResult
+    match: PlainMatch, write: Callable[[Pair], None], event: Pair | PairVoid, played: BatchResult
 ) -> bool:
     """Write down a pair; whether the sequential test ends the match with it.
 
@@ -134,14 +134,14 @@ def _is_decided(
     return match.decided(tally)
 
 
-def _unusable(fault: VoidGame) -> InvalidInput:
+def _unusable(fault: GameVoid) -> InvalidInput:
     remedy = "name two programs that speak UCI"
     if fault.reason == "refused option":
         remedy = "correct it, or name an engine that has it"
     return InvalidInput.of("compete", "engine", str(fault), remedy)
 
 
-def match_of(first: Path, second: Path, settings: Settings) -> Match:
+def match_of(first: Path, second: Path, settings: Settings) -> PlainMatch:
     """The match that the command line describes."""
     games, bounds, chess960 = settings.games, settings.sprt, settings.chess960
     if games is None:
@@ -163,7 +163,7 @@ def match_of(first: Path, second: Path, settings: Settings) -> Match:
     names = [printable(path.name, NAME_LENGTH) for path in (first, second)]
     if names[0] == names[1]:
         names = [f"{name} ({number})" for number, name in enumerate(names, start=1)]
-    return Match(
+    return PlainMatch(
         template=Job(
             key="",
             plus=_spec(names[0], first, both | dict(settings.option1)),
@@ -219,7 +219,7 @@ def _adjudication(settings: Settings) -> Adjudication:
 
 
 def as_json(
-    match: Match, count: BatchResult, seconds: float, failure: str | None
+    match: PlainMatch, count: BatchResult, seconds: float, failure: str | None
 ) -> dict[str, Any]:
     """A match as far as it was played; `failure` is why it ended early.
 
@@ -250,7 +250,7 @@ def as_json(
     }
 
 
-def report_lines(match: Match, tally: Tally, told: Mapping[str, Any]) -> Iterator[str]:
+def report_lines(match: PlainMatch, tally: Tally, told: Mapping[str, Any]) -> Iterator[str]:
     """What `as_json` tells of a match with this tally, for people."""
     voids = ", ".join(f"{n} x {reason}" for reason, n in sorted(told["voids"].items()))
     yield f"{told['first']} against {told['second']}: {told['games']} of {2 * match.pairs} games"

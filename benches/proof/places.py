@@ -13,7 +13,7 @@ from spsa.config import load_config
 from spsa.config.settings import Config
 from spsa.config.source import other_values, read_sources
 from spsa.config.space import load_space, project_theta
-from spsa.core.parameter import Role
+from spsa.core.parameter import Knob
 from spsa.errors import Fault, InvalidInput
 from spsa.master.delivery_setup import source_of
 from spsa.master.start import checked_space
@@ -170,5 +170,5 @@ def _values_in_the_source(config: Config) -> dict[str, float]:
     return {
         p.name: others.get(p.name, (p.to_engine(p.value),))[0] / (p.scale or 1)
         for p in space.parameters
-        if p.role is Role.VALUE
+        if p.role is Knob.VALUE
     }

@@ -22,7 +22,7 @@ from spsa.config.starter import (
     starter_config,
     starter_params,
 )
-from spsa.config.suggestions import Selection, select, suggest_options
+from spsa.config.suggestions import Suggestions, select, suggest_options
 from spsa.errors import BuildFailed, InvalidInput, NothingToDo
 from spsa.live_display import working
 from spsa.master.delivery_setup import usual_builds
@@ -41,7 +41,7 @@ class _Start:
 
     setup: Setup
     params: str
-    chosen: Selection
+    chosen: Suggestions
     notes: tuple[str, ...] = ()
 
 
@@ -180,7 +180,7 @@ def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start
         found = " ".join(str(error).split())
         raise InvalidInput.of(engine, "--engine", found, NAME_AN_ENGINE) from None
     suggestions = suggest_options(declarations, tuning_lines(engine.absolute(), arguments))
-    chosen = Selection("", {f"options of {engine.name}": suggestions})
+    chosen = Suggestions("", {f"options of {engine.name}": suggestions})
     if not chosen.active:
         raise NothingToDo(
             f"{engine} declares no option with a number that can be tuned; "
@@ -217,7 +217,7 @@ def _of_source(source: str, folder: Path, inside: str = ".") -> _Start:
     return _Start(setup, params, chosen, tuple(notes))
 
 
-def _skipped(chosen: Selection) -> Iterator[str]:
+def _skipped(chosen: Suggestions) -> Iterator[str]:
     for reason, names in sorted(chosen.skipped.items(), key=lambda item: -len(item[1])):
         more = f", and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
         yield f"skipped {len(names):,}, {reason}: {', '.join(names[:_MAX_NAMED])}{more}"

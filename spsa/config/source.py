@@ -10,7 +10,7 @@ from spsa.builds.sources.rewriting import element as element_at
 from spsa.config.document import Found, Key, read_document
 from spsa.config.settings import Config
 from spsa.core.game_settings import GameSettings
-from spsa.core.parameter import Number, Parameter, Role, assignments, by_location
+from spsa.core.parameter import Knob, Number, Parameter, assignments, by_location
 from spsa.core.params import Space
 from spsa.core.uci_options import CHESS960, Declarations
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
@@ -85,7 +85,7 @@ def other_values(space: Space, texts: Mapping[str, str]) -> dict[str, tuple[Numb
     both = {
         p.name: (one.number, p.to_engine(p.value))
         for p, _, one in _places(space, texts)
-        if p.role is Role.VALUE
+        if p.role is Knob.VALUE
     }
     return {name: (there, own) for name, (there, own) in both.items() if there != own}
 
@@ -109,7 +109,7 @@ def line_of(file: SourceFile, element: Element) -> tuple[int, str]:
 
 def _check_bounds(knobs: Sequence[Parameter], file: SourceFile) -> None:
     """Try the bounds of a parameter, or of the two of an array: no value lies beyond them."""
-    at, is_value = knobs[0].location, knobs[0].role is Role.VALUE
+    at, is_value = knobs[0].location, knobs[0].role is Knob.VALUE
     found = {at: element_at(file, at)} if is_value else elements(file, at)
     current = {location: one.number for location, one in found.items()}
     for corner in product(*map(extremes, knobs)):

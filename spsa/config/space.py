@@ -16,10 +16,10 @@ from spsa.config.document import Document, Found, read_document, shown
 from spsa.config.section import OptionalText, Section, Text, read_table, refusal
 from spsa.core.parameter import (
     Constraint,
+    Knob,
     Location,
     Number,
     Parameter,
-    Role,
     circle,
     conflicts,
     feasible,
@@ -99,7 +99,7 @@ class ParameterSection(Section):
             maximum=self.max,
             integral=self.integral,
             location=Location.parse(self.array or self.constant or name.upper()),
-            role=Role(self.knob or Role.VALUE),
+            role=Knob(self.knob or Knob.VALUE),
             option=self.option or name,
             line=line,
             **own,
@@ -318,7 +318,7 @@ def _own_table(p: Parameter) -> dict[str, object]:
         "note": p.note or None,
         "active": None if p.active else False,
     }
-    if p.role is not Role.VALUE:
+    if p.role is not Knob.VALUE:
         keys |= {"array": str(p.location), "knob": p.role.value}
     elif p.location != Location(p.name.upper()):
         keys["constant"] = str(p.location)

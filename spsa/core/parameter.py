@@ -92,7 +92,7 @@ class Location:
         return replace(self, accesses=(*self.accesses, Access(position, field)))
 
 
-class Role(StrEnum):
+class Knob(StrEnum):
     """What a parameter does at its place.
 
     It is the number there (VALUE), or one of two that fill an array: `NAME[i] = base + i *
@@ -104,9 +104,9 @@ class Role(StrEnum):
     PER_INDEX = "per_index"
 
     @property
-    def partner(self) -> "Role | None":
+    def partner(self) -> "Knob | None":
         """The other role at an array."""
-        return {Role.BASE: Role.PER_INDEX, Role.PER_INDEX: Role.BASE}.get(self)
+        return {Knob.BASE: Knob.PER_INDEX, Knob.PER_INDEX: Knob.BASE}.get(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ class Parameter:
     step: float
     location: Location
     option: str
-    role: Role = Role.VALUE
+    role: Knob = Knob.VALUE
     integral: bool = True
     scale: int | None = None
     group: str = ""
@@ -291,10 +291,10 @@ def assignments(
     written: dict[Location, Number] = {}
     for location, knobs in by_location(parameters).items():
         settings = {p.role: p.to_engine(values[p.name]) for p in knobs}
-        if Role.VALUE in settings:
-            written[location] = settings[Role.VALUE]
+        if Knob.VALUE in settings:
+            written[location] = settings[Knob.VALUE]
             continue
-        base, slope = settings[Role.BASE], settings[Role.PER_INDEX]
+        base, slope = settings[Knob.BASE], settings[Knob.PER_INDEX]
         for i, (element, number) in enumerate(elements(location).items()):
             written[element] = _as(number, base + i * slope)
     return written

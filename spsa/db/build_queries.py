@@ -29,7 +29,7 @@ from spsa.db.base import (
     time_from_now,
 )
 from spsa.db.database import Database, rows
-from spsa.db.tables import EngineRow, Machine, SetAside, Worker
+from spsa.db.tables import EngineRow, Machine, SetAsideRow, Worker
 from spsa.errors import LeaseLost, OutOfRange
 from spsa.lifecycle import BatchStatus
 from spsa.text import plural
@@ -105,7 +105,7 @@ class BuildQueries(Database):
         present = (
             Worker.last_seen_at > time_from_now(-protocol.ACTIVE_SECONDS),
             Machine.revoked_at.is_(None),
-            Machine.name.not_in(select(SetAside.machine).where(SetAside.sha256.is_(None))),
+            Machine.name.not_in(select(SetAsideRow.machine).where(SetAsideRow.sha256.is_(None))),
         )
         active = select(Worker, Machine).join(Machine, Machine.name == Worker.host).where(*present)
         with self._read() as connection, Session(connection) as session:

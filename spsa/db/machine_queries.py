@@ -19,11 +19,11 @@ from spsa.db.tables import (
     IS_LEASED,
     IS_OPEN,
     Batch,
-    BatchFailure,
+    FailureRow,
     Iteration,
     Machine,
     Run,
-    SetAside,
+    SetAsideRow,
     Worker,
 )
 from spsa.errors import NameTaken, NothingToDo, OutOfRange
@@ -145,11 +145,13 @@ class MachineQueries(Database):
         checked(Failure(reason=reason, sha256=sha256))
         with self._write() as connection:
             name = _machine(connection, machine)
-            same = sa.and_(SetAside.machine == name, SetAside.sha256.is_not_distinct_from(sha256))
-            if connection.scalar(select(SetAside.id).where(same)) is not None:
+            same = sa.and_(
+                SetAsideRow.machine == name, SetAsideRow.sha256.is_not_distinct_from(sha256)
+            )
+            if connection.scalar(select(SetAsideRow.id).where(same)) is not None:
                 return False
             detail = {"machine": name, "sha256": sha256, "reason": reason}
-            connection.execute(insert(SetAside).values(**detail, actor=actor))
+            connection.execute(insert(SetAsideRow).values(**detail, actor=actor))
             write_event(connection, None, "set_aside", actor, detail)
             return True
 
@@ -167,17 +169,17 @@ class MachineQueries(Database):
         """Give a machine batches again, and delete its failures; whether it was set aside."""
         with self._write() as connection:
             name = _machine(connection, machine)
-            connection.execute(delete(BatchFailure).where(BatchFailure.machine == name))
+            connection.execute(delete(FailureRow).where(FailureRow.machine == name))
             its = update(Worker).where(Worker.host == name)
             connection.execute(its.values(failed_void_games=0))
-            released = connection.execute(delete(SetAside).where(SetAside.machine == name))
+            released = connection.execute(delete(SetAsideRow).where(SetAsideRow.machine == name))
             if released.rowcount:
                 write_event(connection, None, "release", actor, {"machine": name})
             return released.rowcount > 0
 
-    def machines_set_aside(self) -> list[SetAside]:
+    def machines_set_aside(self) -> list[SetAsideRow]:
         """Every machine that gets no batches of some binary, or none at all."""
-        return self._rows(select(SetAside).order_by(SetAside.machine, SetAside.id))
+        return self._rows(select(SetAsideRow).order_by(SetAsideRow.machine, SetAsideRow.id))
 
     def machine_named(self, name: str) -> str:
         """The machine of this name, or that of the worker of this name."""
@@ -186,19 +188,19 @@ class MachineQueries(Database):
 
     def failed_batches(self, run_id: int | None = None) -> dict[str, int]:
         """How many batches each machine has failed, of a run or of all, as far as is recorded."""
-        failed = select(BatchFailure.machine, func.count()).where(BatchFailure.failures > 0)
+        failed = select(FailureRow.machine, func.count()).where(FailureRow.failures > 0)
         if run_id is not None:
             failed = failed.join(Batch).join(Iteration).where(Iteration.run_id == run_id)
         with self._read() as connection:
-            found = connection.execute(failed.group_by(BatchFailure.machine))
+            found = connection.execute(failed.group_by(FailureRow.machine))
             return {row[0]: row[1] for row in found}
 
     def failures_of(self, machine: str, last: int) -> list[FailedBatch]:
         """The batches that a machine failed last, of all runs, the newest first."""
         place = (Run.name.label("run"), Iteration.iteration_number, Batch.seq)
-        its = select(*place, *BatchFailure.__table__.c).join_from(BatchFailure, Batch)
-        its = its.join(Iteration).join(Run).where(BatchFailure.machine == machine)
-        return self._values(FailedBatch, its.order_by(BatchFailure.at.desc(), Batch.id).limit(last))
+        its = select(*place, *FailureRow.__table__.c).join_from(FailureRow, Batch)
+        its = its.join(Iteration).join(Run).where(FailureRow.machine == machine)
+        return self._values(FailedBatch, its.order_by(FailureRow.at.desc(), Batch.id).limit(last))
 
     def engines_played(self, run_id: int, worker: str, last: int) -> list[PlayedEngines]:
         """What a worker played of a run, the newest engines first."""
@@ -221,12 +223,12 @@ class MachineQueries(Database):
     def lost_leases(self, run_id: int, after: int = 0) -> dict[str, datetime]:
         """When each machine lost a lease last, in open iterations or those after k = `after`."""
         mine = (Iteration.run_id == run_id, or_(IS_OPEN, Iteration.k > after))
-        lost = select(BatchFailure.machine, BatchFailure.at).join(Batch).join(Iteration)
+        lost = select(FailureRow.machine, FailureRow.at).join(Batch).join(Iteration)
         its = Batch.worker_id == Worker.id
         held = select(Worker.host, Batch.lease_expires_at).join_from(Batch, Worker, its)
         expired = (IS_LEASED, IS_OPEN, Batch.lease_expires_at < time_from_now())
         parts = (
-            lost.where(*mine, BatchFailure.lost_leases > 0),
+            lost.where(*mine, FailureRow.lost_leases > 0),
             held.join(Iteration).where(*mine, *expired),
         )
         with self._read() as connection:

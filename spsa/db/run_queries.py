@@ -8,7 +8,7 @@ from sqlalchemy import delete, func, or_, select, update
 
 from spsa.db.base import execute, time_from_now
 from spsa.db.database import Database, add, may_become, rows
-from spsa.db.tables import BatchFailure, Event, Iteration, Run
+from spsa.db.tables import Event, FailureRow, Iteration, Run
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import ITERATION, RUN, IterationStatus, RunStatus
 from spsa.text import plural
@@ -131,7 +131,7 @@ class RunQueries(Database):
                 connection, name, RunStatus.RUNNING, actor, leaving=RunStatus.PAUSED
             )
             retried = execute(connection, "resume", run_id=run_id).scalars().all()
-            connection.execute(delete(BatchFailure).where(BatchFailure.batch_id.in_(retried)))
+            connection.execute(delete(FailureRow).where(FailureRow.batch_id.in_(retried)))
 
     def stop(self, name: str, actor: str, reason: str) -> None:
         """End a run early: its open iterations are abandoned, theta keeps what was applied."""

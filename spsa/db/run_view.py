@@ -17,7 +17,7 @@ from sqlalchemy import func, or_, select, update
 from spsa.core import Builds
 from spsa.db.base import COUNTS, execute, sums_of, tally_of, time_from_now
 from spsa.db.database import Database, rows
-from spsa.db.tables import IS_OPEN, NOT_PURGED, Batch, Iteration, Run, SetAside, Worker
+from spsa.db.tables import IS_OPEN, NOT_PURGED, Batch, Iteration, Run, SetAsideRow, Worker
 from spsa.errors import MasterLeaseLost
 from spsa.lifecycle import BatchStatus
 from spsa.protocol import ACTIVE_SECONDS
@@ -140,7 +140,9 @@ def _failures_of(connection: sa.Connection, machine: str, own: Sequence[Any]) ->
     ids = list({row.iteration_id for row in own})
     hosts = execute(connection, "failures.played", iteration_ids=ids)
     played = {row.host: row.batches for row in hosts}
-    aside = set(connection.scalars(select(SetAside.sha256).where(SetAside.machine == machine)))
+    aside = set(
+        connection.scalars(select(SetAsideRow.sha256).where(SetAsideRow.machine == machine))
+    )
     binaries = {row.sha256 for row in own}
     return MachineFailures(
         machine=machine,

@@ -480,7 +480,7 @@ IS_PURGED = Batch.purge > sa.literal_column("0")
 NOT_PURGED = Batch.purge == 0
 
 
-class BatchFailure(Base, kw_only=True):
+class FailureRow(Base, kw_only=True):
     """A machine that could not play a batch: how often it failed, how often its lease expired."""
 
     __tablename__ = "spsa_failure"
@@ -497,7 +497,7 @@ class BatchFailure(Base, kw_only=True):
     __table_args__ = (Index("ix_spsa_failure_at", "at"),)
 
 
-class SetAside(Numbered, Base, kw_only=True):
+class SetAsideRow(Numbered, Base, kw_only=True):
     """A machine that gets no batches of one binary, or none at all if `sha256` is None."""
 
     __tablename__ = "spsa_set_aside"

@@ -23,7 +23,7 @@ from spsa.core.scoring import chi_square_tail
 from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
 from spsa.db.read_queries import WorkerRow
-from spsa.db.tables import Run, SetAside
+from spsa.db.tables import Run, SetAsideRow
 from spsa.protocol import ACTIVE_SECONDS, words_of
 from spsa.report.events import Alarm, AlarmKind
 from spsa.report.table import Column, View, ago, by, count, elo_text, percent, unless_zero, values
@@ -282,7 +282,7 @@ class FleetMember:
     """
 
     worker: WorkerRow
-    set_aside: tuple[SetAside, ...] = ()
+    set_aside: tuple[SetAsideRow, ...] = ()
     failed_batches: int = 0
     share: WorkerShare | None = None
     report: MachineReport | None = None

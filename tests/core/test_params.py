@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spsa.core.parameter import Constraint, Location, Role, assignments, circle, conflicts, feasible
+from spsa.core.parameter import Constraint, Knob, Location, assignments, circle, conflicts, feasible
 from spsa.core.params import Space
 from spsa.master.session import differences
 
@@ -130,7 +130,7 @@ def test_a_value_is_exact_on_its_grid():
 
 
 def test_a_space_survives_json_to_the_bit():
-    places = ((Location.parse("a.rs::m::X[3].1"), Role.VALUE), (Location("A"), Role.PER_INDEX))
+    places = ((Location.parse("a.rs::m::X[3].1"), Knob.VALUE), (Location("A"), Knob.PER_INDEX))
     placed = (
         replace(DEPTH, name=f"p{i}", location=at, role=role) for i, (at, role) in enumerate(places)
     )
@@ -215,7 +215,7 @@ def test_a_constant_takes_its_value_scaled_and_two_knobs_fill_an_array_of_its_ki
     scaled = knob("lmr", Location("LMR"), integral=False, scale=1000)
     assert assignments([scaled], {"lmr": 0.75}, source()) == {Location("LMR"): 750}
     array = Location("LMP")
-    roles = {"base": Role.BASE, "slope": Role.PER_INDEX}
+    roles = {"base": Knob.BASE, "slope": Knob.PER_INDEX}
     both = [knob(name, array, role=role, integral=False) for name, role in roles.items()]
     written = assignments(both, {"base": 8.4, "slope": 4.2}, source(0, 0, 0))
     assert written == {array.at(0): 8, array.at(1): 13, array.at(2): 17}
@@ -230,6 +230,6 @@ def test_two_parameters_may_not_write_one_number():
         both = [knob(place, Location.parse(place)) for place in places.split()]
         assert bool(list(conflicts(both))) is (places in clashing), places
     # the two knobs of an array are partners
-    roles = [Role.BASE, Role.PER_INDEX, Role.PER_INDEX]
+    roles = [Knob.BASE, Knob.PER_INDEX, Knob.PER_INDEX]
     three = [knob(f"k{i}", Location("T"), role=role) for i, role in enumerate(roles)]
     assert [(a.name, b.name) for a, b in conflicts(three)] == [("k1", "k2")]

@@ -24,7 +24,7 @@ from spsa.errors import InvalidInput, report_defect
 from worker import cli
 from worker.batches.service import server_of
 from worker.direct import machine_secret, private_url
-from worker.match import Match, match_of
+from worker.match import PlainMatch, match_of
 from worker.replay import place_of
 from worker.settings import Settings
 
@@ -77,7 +77,7 @@ def match_shown(found):
 
 def played(settings):
     """Where a worker plays and with which token; where a replay finds its batch, and which."""
-    if isinstance(settings, Match):
+    if isinstance(settings, PlainMatch):
         return match_shown(settings)
     batch = place_of(settings.replay) if settings.replay else None
     served = server_of(settings, os.environ)

@@ -39,9 +39,9 @@ from worker.runner.adjudication import Adjudicator, open_tables
 from worker.runner.game import (
     NOTHING_PLAYED,
     Game,
+    GameVoid,
     Pair,
     Pairing,
-    VoidGame,
     counts,
     nps,
     play_game,
@@ -177,7 +177,7 @@ def test_a_fallen_flag_loses_even_with_a_mate_on_the_board():
 def test_a_void_game_names_its_position_and_a_very_long_one_its_last(rounds):
     opening = Opening(START.fen, KNIGHTS * rounds)
     white = Scripted("white", fault_at=4 * rounds)
-    with pytest.raises(VoidGame, match="white: hang: it was told to") as told:
+    with pytest.raises(GameVoid, match="white: hang: it was told to") as told:
         play_game(white, Scripted("black"), pairing(opening), under())
     by_board = START.fen.replace("0 1", f"{4 * rounds} {2 * rounds + 1}")
     shown = {248: f"startpos moves {' '.join(opening.moves)}", 249: f"fen {by_board}"}
@@ -189,7 +189,7 @@ def test_void_games_are_counted_and_the_first_few_kept():
     batch = ActiveJob(Mock(), since=0.0)
     reasons = ("crash", "hang", "crash", "crash", *map(str, range(VOID_REASONS)), "5")
     for reason, white in zip(reasons, chain([""], repeat("plus")), strict=False):
-        fault = VoidGame("minus", EngineFault(reason, "why"), "position startpos", white)
+        fault = GameVoid("minus", EngineFault(reason, "why"), "position startpos", white)
         batch.add_void(PairVoid("key", pairing(), fault, "its last words"))
     others = {str(n): 1 + (n == 5) for n in range(VOID_REASONS - 3)}
     assert batch.result.voids == {"crash": 3, "hang": 1, **others, OTHER_REASONS: 3}

@@ -29,7 +29,7 @@ class EnginePair:
         self.close()
 
     def engines(self, plus: EngineSpec, minus: EngineSpec) -> tuple[UciEngine, UciEngine]:
-        """Engines with these options, ready to play; VoidGame when one of them does not start.
+        """Engines with these options, ready to play; GameVoid when one of them does not start.
 
         Both are started before either is waited for.
         """

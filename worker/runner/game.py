@@ -20,7 +20,7 @@ from worker.runner.position import Ending, Position, Termination, won_by
 _MAX_COMMAND = 5_000  # characters; some 500 moves
 
 
-class VoidGame(EngineFault):
+class GameVoid(EngineFault):
     """A game that does not count, because of a fault of the engine `culprit`.
 
     `position` is the UCI command for the game so far, and `white` had White; both are empty if the
@@ -135,7 +135,7 @@ def play_pair(
 ) -> tuple[Game, Game]:
     """Play both games, and call `at_half` between them; adjudication may ask the `tables`.
 
-    VoidGame when one of them is void; then neither counts. After the second game both players are
+    GameVoid when one of them is void; then neither counts. After the second game both players are
     asked for `readyok` once more, which shows an extra `bestmove`.
     """
     first = play_game(plus, minus, pairing, settings, tables)
@@ -153,7 +153,7 @@ def play_game(
     tables: Tablebase | None = None,
     minus_side: Color = BLACK,
 ) -> Game:
-    """Play one game; VoidGame names the engine that made it void."""
+    """Play one game; GameVoid names the engine that made it void."""
     players = (black, white)  # indexed by the colour, where White is True
     position = Position(pairing.opening)
     handicaps = {minus_side: settings.handicap}
@@ -167,7 +167,7 @@ def play_game(
             moves.append(reply)
     except EngineFault as fault:
         culprit = players[position.turn].name
-        raise VoidGame(culprit, fault, _reached(position), white.name) from None
+        raise GameVoid(culprit, fault, _reached(position), white.name) from None
     return Game(ending, tuple(moves), first)
 
 
@@ -189,11 +189,11 @@ def _ask_both(players: Sequence[UciEngine], ask: Callable[[UciEngine], None]) ->
 
 @contextmanager
 def void_by(culprit: str) -> Iterator[None]:
-    """Turn an EngineFault into a VoidGame by this engine."""
+    """Turn an EngineFault into a GameVoid by this engine."""
     try:
         yield
     except EngineFault as fault:
-        raise VoidGame(culprit, fault) from None
+        raise GameVoid(culprit, fault) from None
 
 
 def _move(

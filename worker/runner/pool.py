@@ -21,7 +21,7 @@ from spsa.uci import system
 from spsa.uci.process import Stopped, StopSignal
 from spsa.uci.spawning import EngineLimits, EngineSpec
 from worker.runner.engine_pair import EnginePair
-from worker.runner.game import Pair, Pairing, VoidGame, play_pair
+from worker.runner.game import GameVoid, Pair, Pairing, play_pair
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class PairVoid:
 
     key: str
     pairing: Pairing
-    fault: VoidGame
+    fault: GameVoid
     output: str = ""
 
 
@@ -155,7 +155,7 @@ class Slot:
             try:
                 self._pool.events.put(self._pair(job, pairing, engines))
                 return None
-            except VoidGame as error:
+            except GameVoid as error:
                 culprit = error.culprit
                 output = engines.last_lines(culprit)
                 engines.close(at_once=True)

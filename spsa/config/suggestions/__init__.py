@@ -25,7 +25,7 @@ from spsa.config.suggestions.ranges import (
 )
 from spsa.core.parameter import Number
 
-__all__ = ["Selection", "Suggested", "select", "suggest_options"]
+__all__ = ["Suggested", "Suggestions", "select", "suggest_options"]
 
 DEFAULT_CONSTANTS = "src/engine_constants.rs"
 
@@ -47,7 +47,7 @@ _Found = tuple[SourceConstant, Suggested]
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class Suggestions:
     """What `init` writes: the suggestions in the order of params.toml, by their file or engine.
 
     `functions` are lines about the numbers inside functions, by file: a search keeps many of its
@@ -84,7 +84,7 @@ class Selection:
         return (one for each in self.suggestions.values() for one in each)
 
 
-def select(texts: Mapping[str, str]) -> Selection:
+def select(texts: Mapping[str, str]) -> Suggestions:
     """Choose from all files, the likeliest first."""
     files = with_bounds(parse_all(texts))
     told, evidence = against.told_by(files.values()), evidence_of(files.values())
@@ -104,7 +104,7 @@ def select(texts: Mapping[str, str]) -> Selection:
     if main not in active:
         main = max(ordered, key=lambda path: active[path], default=main)
     ordered.sort(key=lambda path: path != main)
-    return Selection(
+    return Suggestions(
         main,
         _named(ordered, found, main),
         _inside_functions([files[path] for path in ordered if ranks[path] > 0], main),
