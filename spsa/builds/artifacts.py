@@ -57,10 +57,17 @@ def sha256_of(path: Path) -> str:
     return hashlib.sha256(_read(path)).hexdigest()
 
 
+def verified_bytes(path: Path, sha256: str) -> bytes:
+    """The bytes of a file that hashes to `sha256`; TuningError names both hashes if it does not."""
+    data = _read(path)
+    _agree(path, hashlib.sha256(data).hexdigest(), sha256)
+    return data
+
+
 def verify(path: Path, sha256: str) -> VerifiedFile:
-    """The file if it hashes to `sha256`; TuningError names both hashes if it does not."""
+    """The file if it hashes to `sha256`; TuningError if it does not."""
     mark = _mark(path)
-    _agree(path, sha256_of(path), sha256)
+    verified_bytes(path, sha256)
     return VerifiedFile(path, sha256, mark)
 
 

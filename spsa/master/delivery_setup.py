@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spsa.builds.artifacts import MAX_BYTES, ArtifactStore, verify
+from spsa.builds.artifacts import ArtifactStore, verified_bytes
 from spsa.builds.builder import Builder, FileMaker, adopt
 from spsa.builds.commands import Commands
 from spsa.builds.git import SourceCommit, checkout, commit_at, commit_of
@@ -27,7 +27,6 @@ from spsa.config.source import option_places, read_sources
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.tables import Run
-from spsa.files import content
 from spsa.master.delivery import BinaryDelivery, BuildDelivery, Delivery, EngineSource
 from spsa.master.worker_builds import AT_ONCE, WorkerDelivery
 from spsa.openings import builtin_book
@@ -211,14 +210,13 @@ def shared_files(config: Config) -> dict[str, bytes]:
     wanted = {file.sha256: Path(file.path) for file in game_settings.engine_files.values()}
     if builtin_book(game_settings.book.name) is None:
         wanted[game_settings.book.sha256] = Path(game_settings.book.name)
-    for sha256, path in wanted.items():
-        verify(path.resolve(), sha256)
+    files = {sha256: verified_bytes(path.resolve(), sha256) for sha256, path in wanted.items()}
     load(game_settings.book)
-    if config.build.distribute != "database":
-        for sha256, path in wanted.items():
-            ArtifactStore(config.build.engines_path).put(path.resolve(), sha256)
-        return {}
-    return {sha256: content(path, MAX_BYTES) for sha256, path in wanted.items()}
+    if config.build.distribute == "database":
+        return files
+    for sha256, data in files.items():
+        ArtifactStore(config.build.engines_path).put(data, sha256)
+    return {}
 
 
 def _pinned(

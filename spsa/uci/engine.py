@@ -106,7 +106,6 @@ class UciEngine:
 
     def configure(self, spec: EngineSpec) -> None:
         """Send those of `spec`'s options that differ from what the engine has."""
-        self.name = spec.name
         new = {n: v for n, v in spec.options.items() if self.options.get(n) != v}
         commands = b""
         for name, value in new.items():
@@ -121,7 +120,8 @@ class UciEngine:
 
     def serves(self, spec: EngineSpec) -> bool:
         """Whether this process can play as `spec`: no option would keep an older value."""
-        return self._program == spec.program and self.options.keys() <= spec.options.keys()
+        is_it = (self.name, self._program) == (spec.name, spec.program)
+        return is_it and self.options.keys() <= spec.options.keys()
 
     def prepare(self) -> None:
         """Announce a new game. `await_ready` waits, so that two engines can get ready at once."""
