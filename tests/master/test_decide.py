@@ -1,10 +1,13 @@
 """The order of a master's decisions is fixed by the run's rows alone."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import new_iteration, new_run
+from golden import compare_cases
 
 from spsa.db.run_view import MachineFailures, Obstacles, RunView, TriedBatch
 from spsa.db.tables import Batch, Compared, Iteration
@@ -148,79 +151,23 @@ BAD = MachineFailures(
     is_set_aside=False,
 )
 WRONG = "iteration 1 has 10 games, and its batches have 8"
-GIVEN_UP = Pause(("iteration 3 batch 0: no book (tried by 3 machines)",), frozenset({7}))
-LEFT = Pause(("iteration 3 batch 0: no book (tried by 1 machine)",), frozenset({7}))
-NO_GAME = Pause(
-    (
-        "no game counts: 1 machine failed 3 batches and played none; correct the engine, its "
-        "options or [time_control]: no such book",
-    ),
-    frozenset({1, 2, 3}),
-)
 
 
-def tried(**over):
-    return {"tried": [replace(TRIED, **over)]}
-
-
-def failures(*others, **over):
-    return {"failures": [replace(BAD, **over), *others]}
-
-
-SECOND = replace(BAD, machine="worse", batch_ids=(3, 4, 5), reason="no net")
-# what keeps the run from going on, whether it runs, and why it is paused
-OBSTACLES: dict[str, tuple[dict[str, Any], bool, Pause | None]] = {
-    "nothing": ({}, True, None),
-    "a batch was tried": (tried(), True, None),
-    "by one machine too few": (tried(machines=2), True, None),
-    "by enough machines": (tried(machines=3), True, GIVEN_UP),
-    "by one, with one attempt": (tried(max_attempts=1), True, None),
-    "by two, with one attempt": (
-        tried(max_attempts=1, machines=2),
-        True,
-        Pause(("iteration 3 batch 0: no book (tried by 2 machines)",), frozenset({7})),
-    ),
-    "all there gave it up": (tried(is_wanted=False), True, LEFT),
-    "nobody is there": (tried(is_suited=False, is_wanted=False), True, None),
-    "of a validation": (tried(machines=3), False, GIVEN_UP),
-    "a wrong count": ({"miscounted": WRONG}, True, Pause((WRONG,))),
-    "a wrong count of a paused run": ({"miscounted": WRONG}, False, None),
-    "no game counts": (failures(), True, NO_GAME),
-    "of a paused run": (failures(), False, None),
-    "one failure too few": (failures(batches=FAILURE_BUDGET - 1), True, None),
-    "another machine is there": ({**failures(), "others_active": True}, True, None),
-    "it played one": (failures(played=1), True, None),
-    "another played one": (failures(batches=1, played_by_others=1), True, None),
-    "a second machine": (
-        failures(SECOND),
-        True,
-        Pause(
-            (
-                "no game counts: 2 machines failed 5 batches and played none; correct the engine, "
-                "its options or [time_control]: no net",
-            ),
-            frozenset({1, 2, 3, 4, 5}),
-        ),
-    ),
-    "a second machine, one failure too few": (
-        failures(replace(SECOND, batches=FAILURE_BUDGET - 1)),
-        True,
-        None,
-    ),
-    "all at once": (
-        {**tried(machines=3), "miscounted": WRONG, **failures()},
-        True,
-        Pause((*GIVEN_UP.reasons, WRONG, *NO_GAME.reasons), GIVEN_UP.batch_ids | NO_GAME.batch_ids),
-    ),
-}
-
-
-@pytest.mark.parametrize("case", OBSTACLES)
-def test_a_run_that_cannot_go_on_is_paused_before_anything_else(case):
-    found, is_running, right = OBSTACLES[case]
-    status = RunStatus.RUNNING if is_running else RunStatus.PAUSED
+def test_what_pauses_a_run_before_anything_else():
     played = [iteration(1, games=10), validation(9, background=False)]
-    assert upkeep(view(0, played, obstacles=Obstacles(**found), status=status)) == right
+
+    def shown(files):
+        facts = {name: json.loads(text) for name, text in files.items()}
+        status = RunStatus(facts.pop("status", "running"))
+        for name, usual in (("tried", TRIED), ("failures", BAD)):
+            facts[name] = [replace(usual, **one) for one in facts.get(name, ())]
+        needed = upkeep(view(0, played, obstacles=Obstacles(**facts), status=status))
+        if needed is not None:
+            assert isinstance(needed, Pause)
+            yield from needed.reasons
+            yield f"fails {sorted(needed.batch_ids)}"
+
+    compare_cases(Path(__file__).with_name("pauses.txt"), shown)
 
 
 def test_no_result_is_applied_while_an_iteration_has_another_count():
