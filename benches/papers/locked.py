@@ -24,7 +24,8 @@ from benches.papers.random_losses import (
     usual,
 )
 from spsa.algorithms import create
-from spsa.algorithms.rule import Problem, Rule, total
+from spsa.algorithms.filter_bank import Bank
+from spsa.algorithms.rule import Problem, Rule, State, total
 from spsa.core import derived_seed
 from spsa.core.params import Vector
 from spsa.planning.simulated_run import Engine, Quadratic, SimulatedGames, SimulatedRun
@@ -217,6 +218,10 @@ def _log_uniform(most: float, rng: np.random.Generator, shape: tuple[int, ...]) 
     return np.exp(rng.uniform(-log(most), log(most), shape))
 
 
+def _log_normal(deviation: float, rng: np.random.Generator, shape: tuple[int, ...]) -> Vector:
+    return np.exp(deviation * rng.standard_normal(shape))
+
+
 def _twice(rng: np.random.Generator, shape: tuple[int, ...]) -> Vector:
     return rng.choice(np.array([0.5, 2.0]), shape)
 
@@ -231,13 +236,17 @@ def _curvature(losses: RandomLosses) -> Vector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedGroup:
-    """Some problems of one family; `runs` of them. `settled` ones have nothing to gain."""
+    """Some problems of one family; `runs` of them. `settled` ones have nothing to gain.
+
+    `added` ones came after the set was opened: they are played only when they are named.
+    """
 
     family: Family
     parameters: int = 16
     elo: float = 20.0
     runs: int = 40
     settled: bool = False
+    added: bool = False
 
 
 _BY_4 = partial(_log_uniform, 4.0)
@@ -277,6 +286,9 @@ GROUPS: Mapping[str, LockedGroup] = MappingProxyType(
         ),
         "settled": LockedGroup(family=_settled, settled=True, runs=100),
         "settled, 100 Elo a step": LockedGroup(family=_settled, elo=100.0, settled=True, runs=100),
+        "spread, deviation 1.5": LockedGroup(
+            family=partial(_spread, _usual, partial(_log_normal, 1.5)), added=True
+        ),
     }
 )
 
@@ -291,6 +303,7 @@ class GroupResult:
     `gained` is in Elo over the start, `believed` what the rule takes it for (nan without a belief),
     `move` the longest way of one parameter by one result, in steps. `told` counts the steps that it
     calls too large or too small, and `told_right` those of them that are so by a quarter or more.
+    `covered` is the part of the best values that the 95% intervals of its second bank hold.
     """
 
     gained: Vector
@@ -298,6 +311,7 @@ class GroupResult:
     move: Vector
     told: Vector
     told_right: Vector
+    covered: Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,7 +366,19 @@ def group_result(
         move=move,
         told=told.sum(axis=-1),
         told_right=right.sum(axis=-1),
+        covered=_covered(state, losses.optimum),
     )
+
+
+def _covered(state: State, optimum: Vector) -> Vector:
+    """Nan without a second bank."""
+    if not isinstance(state, Bank):
+        return np.full(len(optimum), np.nan)
+    own, weight = state.own, state.own.weight
+    mean = (weight * own.mean).sum(axis=-2)
+    variance = (weight * (own.variance + (own.mean - mean[..., None, :]) ** 2)).sum(axis=-2)
+    covered: Vector = (np.abs(optimum - mean) < 1.96 * np.sqrt(variance)).mean(axis=-1)
+    return covered
 
 
 def _true_factor(losses: RandomLosses) -> Vector:

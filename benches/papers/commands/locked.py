@@ -81,10 +81,11 @@ def locked(
     at. Prints the Elo that each rule gained and, for the first, what it believes to have gained.
     """
     played, games = rules or RULES, [int(one) for one in budgets] or BUDGETS
+    groups = groups or tuple(name for name, group in GROUPS.items() if not group.added)
     asked = Conditions(**conditions)
     jobs = {
         (group, budget, rule): partial(group_result, group, rule, budget, asked)
-        for group, budget, rule in product(groups or GROUPS, games, played)
+        for group, budget, rule in product(groups, games, played)
     }
     pool = JobPool(processes, "tuning synthetic engines")
     found = dict(pool.finished(jobs, weight=lambda key: key[1] / 150 + 10))
@@ -92,7 +93,7 @@ def locked(
         echo_json([_json(*key, found[key]) for key in jobs], indent=2)
         return
     for budget in games:
-        terminal().print(_table(found, groups or tuple(GROUPS), budget, played), "", sep="\n")
+        terminal().print(_table(found, groups, budget, played), "", sep="\n")
 
 
 def _table(
@@ -146,6 +147,7 @@ def _json(group: str, games: int, rule: str, one: GroupResult) -> dict[str, Any]
         "believed": believed,
         "steps_told": int(one.told.sum()),
         "steps_told_right": int(one.told_right.sum()),
+        "covered": None if np.isnan(one.covered).any() else one.covered.tolist(),
     }
 
 
