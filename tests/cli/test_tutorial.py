@@ -5,14 +5,14 @@ import re
 import pytest
 from builders import space_from, stage
 from console import ROOT, call, master
-from tutorial import blocks, prepare, transcripts
+from golden import compare
+from tutorial import TUTORIAL, blocks, prepare, transcripts, walked
 
 SHOWN = dict(transcripts())
 
 
 def masked(text):
-    """The words of each line of a plan, every figure as `#`; no advice, which the cores decide."""
-    text = text.partition("\niterations in flight")[0]
+    """The words of each line of a plan, every figure as `#`."""
     return [re.sub(r"[+-]?\d[\d,.]*", "#", line).split() for line in text.strip().splitlines()]
 
 
@@ -37,6 +37,14 @@ def test_what_it_shows_of_the_run_has_the_form_of_today(project_store, tmp_path)
     staged.validate(games=200)
     done = call(master("status", "--database-url", project_store.where), tmp_path)
     assert form(SHOWN["spsa-master status"]) == form(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_its_walks_say_what_it_shows(tmp_path):
+    prepare(tmp_path)
+    (tmp_path / "tuning" / "tuned.patch").write_text(SHOWN["cat tuned.patch"])
+    compare(TUTORIAL, walked(tmp_path))
 
 
 def form(text):

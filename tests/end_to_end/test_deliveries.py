@@ -11,7 +11,7 @@ import chess.pgn
 import pytest
 from asking import Store
 from builders import space_from
-from console import ROOT, Running, call, compete, worker
+from console import Running, call, compete, worker
 from served import serve
 from tuner import ENGINE, uci_tuner
 
@@ -86,7 +86,7 @@ def test_a_program_that_fails_ends_the_start_with_its_own_words(tmp_path, sqlite
 
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
-def test_the_bundled_engine_plays_with_tables_of_the_program_in_the_docs(tmp_path, sqlite_url):
+def test_the_bundled_engine_reads_tables_of_squares(tmp_path):
     engine = built(tmp_path / "engine", "--features", "options")
 
     def bench(*options):
@@ -101,19 +101,6 @@ def test_the_bundled_engine_plays_with_tables_of_the_program_in_the_docs(tmp_pat
     short.write_bytes(bytes(764))
     assert bench(f"EvalFile value {own}") == bench() != bench(f"EvalFile value {flat}")
     assert "764 bytes, not 768" in bench(f"EvalFile value {short}")
-
-    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/engines.md").read_text(), re.S)
-    tuner = by_files(tmp_path / "run", sqlite_url, program)
-    tuner.params = "[knight_centre]\nvalue = 14\nmin = -10\nmax = 40\nstep = 4\n"
-    tuner.configure('engine = "optional"', f'engine = "{engine}"')
-    tuner.tune()
-    tuner.ask("doctor")
-    with Store(tuner.url) as store:
-        for it in store.iterations(store.run().id):
-            plus, minus = (
-                store.file(files["EvalFile"]["sha256"]) for files in (it.plus_files, it.minus_files)
-            )
-            assert plus != minus and len(plus) == len(minus) == 768
 
 
 def tables(source):

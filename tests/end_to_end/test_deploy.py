@@ -186,6 +186,8 @@ def test_the_pasted_line_counts_games_on_the_page(sqlite_url, tmp_path):
     assert {path.name for path in machine.iterdir()} <= {"bin", "worker.pyz", ".cache"}
 
 
+TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+EXAMPLE = "https://tuning.example.org"
 BARE = [
     *("bwrap", "--die-with-parent", "--unshare-pid"),
     *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"),
@@ -228,18 +230,24 @@ def test_a_rented_machine_plays_and_powers_itself_off(sqlite_url, tmp_path):
     unit = CLOUD_FILES[CLOUD_UNIT]["content"].replace("--spsa", "--spsa -c 1 --idle-timeout 3")
     machine, database = tmp_path / "machine", ("--database-url", sqlite_url)
     _, address = serve(tmp_path, *database)
-    line = call(master("workers", "invite", "rented-1", *database), tmp_path).stdout
+    words = ("workers", "invite", "rented-1", "--url", EXAMPLE, *database)
+    line = call(master(*words), tmp_path).stdout
     token = line.split("SPSA_TOKEN=")[1].split()[0]
     with Store(sqlite_url, durable=False) as store:
         run = staged(store, tmp_path)
         own = {"SPSA_SERVER": address.rstrip("/"), "SPSA_TOKEN": token, "NO_PROXY": "127.0.0.1"}
         rented = started_by(unit, machine, own)
         assert rented.ended() == 0, rented.log
-        guide = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-        shown = guide.split("$ journalctl -u compete -o cat\n")[1].split("```")[0].splitlines()
-        said = rented.log.replace(own["SPSA_SERVER"], "https://tuning.example.org").splitlines()
-        plain = [re.sub(r"\d+|(?<=game)s", "", line) for line in (*shown, said[0], said[-1])]
-        assert plain[:1] + plain[2:3] == plain[3:]
+        invited, journal = TUTORIAL.partition("$ spsa-master workers invite rented-1")[2].split(
+            "$ "
+        )
+        assert re.sub(r"(?<=TOKEN=)\S+", "...", line) == invited.partition("\n")[2]
+        said = rented.log.replace(own["SPSA_SERVER"], EXAMPLE)
+        told, shown = (
+            {re.sub(r"^\d.{7}|batch \d+|\d+ nodes", "", one) for one in text.splitlines()}
+            for text in (said, journal.partition("\n")[2].partition("```")[0])
+        )
+        assert told == shown - {"..."}
         (iteration,) = store.tick(run.master, 1000).open
         assert iteration.tally == Tally(8, 0, 0, (0, 0, 0, 0, 4))
     assert (machine / "state" / "off").read_text() == "poweroff\n"

@@ -254,12 +254,16 @@ def test_doctor_sends_a_test_to_each_address(project, transcript):
     transcript("an address where nothing listens", **urls, **shown)
 
 
-def test_doctor_says_what_the_docs_show(project, ask, monkeypatch):
+def test_doctor_says_what_the_tutorial_shows(project, ask, monkeypatch):
     if "CI" not in os.environ:
         pytest.importorskip("apprise")
-    write_project(project, f'{CONFIG}[notify]\ncommand = "cat"\n')
-    with listening(Webhook(200)) as hook:
-        urls = f"{hook.url} mailto://127.0.0.1:1?from=a@example.org&to=b@example.org"
-        monkeypatch.setenv("SPSA_NOTIFY_URLS", urls)
+    config = CONFIG.replace('"small"', '"walks"')
+    write_project(project, f'{config}[notify]\ncommand = "cat >> messages"\n')
+    with listening(Webhook(200)) as hook, listening(MailServer()) as post:
+        monkeypatch.setenv("SPSA_NOTIFY_URLS", f"{hook.url} {post.url}")
         said = ask("doctor", "--notify").out.replace(hook.shown, "https://discord.com/...")
-    assert f"$ spsa-master doctor --notify\n{said}```" in (ROOT / "docs/page.md").read_text()
+    messages = (project / "messages").read_text()
+    (mail,) = post.mails
+    assert messages.strip() in hook.got[0][1]["text"] and "Subject: walks: test" in mail
+    shown = f"$ spsa-master doctor --notify\n{said}$ cat messages\n{messages}```"
+    assert shown in (ROOT / "docs/tutorial.md").read_text()

@@ -4,21 +4,25 @@ A line of a block that begins with `$ ` is a command; the lines up to the next o
 """
 
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import tomlkit
 from console import environment
 
 ROOT = Path(__file__).parents[2]
-TUTORIAL = ROOT / "docs" / "tutorial.md"
+TUTORIAL, ENGINES = (ROOT / "docs" / name for name in ("tutorial.md", "engines.md"))
 _BLOCK = re.compile(r"^```(toml)?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _PROGRAMS = ("spsa-master ", "cat ")
 _INIT = "spsa-master init ../my-engine"
 _BEFORE = ("spsa-master params show", "spsa-master plan")
+_WALKS = "\n## 7. "
+_HOME = "/home/me"
 _ITERATION = 2
 """Whose lines of the master are shown."""
 
@@ -28,7 +32,9 @@ def text() -> str:
 
 
 def blocks(language: str = "") -> list[str]:
-    return [block for of, block in _BLOCK.findall(text()) if of == language]
+    """Those before the walks."""
+    before = text().partition(_WALKS)[0]
+    return [block for of, block in _BLOCK.findall(before) if of == language]
 
 
 def prepare(folder: Path) -> dict[str, str]:
@@ -43,28 +49,82 @@ def prepare(folder: Path) -> dict[str, str]:
     (folder / "tuning" / "params.toml").write_text(written[0], encoding="utf-8")
     config = folder / "tuning" / "config.toml"
     document = tomlkit.parse(config.read_text(encoding="utf-8"))
-    document["time_control"] = tomlkit.table()
-    for name, table in tomlkit.parse(written[1]).items():
-        document[name].update(table)  # type: ignore[union-attr]
+    del document["time_control"]
     config.write_text(tomlkit.dumps(document), encoding="utf-8")
+    _write(folder / "tuning", written[1])
     before = [command for command, _ in transcripts() if command.startswith(_BEFORE)]
     return said | {command: output_of(command, folder) for command in before}
 
 
+@contextmanager
+def playing(folder: Path) -> Iterator[None]:
+    """A worker on two slots."""
+    words = [sys.executable, "-m", "worker", "--spsa", "-c", "2", "--force"]
+    with subprocess.Popen(words, cwd=folder, env=environment(), stderr=subprocess.DEVNULL) as one:
+        try:
+            yield
+        finally:
+            one.terminate()
+
+
 def play(folder: Path) -> None:
-    """The run and both of its matches, with a worker on two slots beside the master."""
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "worker", "--spsa", "-c", "2", "--force"],
-        cwd=folder / "tuning",
-        env=environment(),
-        stderr=subprocess.DEVNULL,
-    )
-    try:
+    """The run and both of its matches."""
+    with playing(folder / "tuning"):
         (folder / "run.log").write_text(shell("spsa-master run 2>&1", folder / "tuning"))
         shell("spsa-master validate --games 200", folder / "tuning")
-    finally:
-        worker.terminate()
-        worker.wait()
+
+
+def walked(folder: Path) -> str:
+    """The page, with what the commands of its walks say beside the folder `tuning`.
+
+    What says the same but for what a clock decides stays as it is. The walks that have servers and
+    machines of their own, at the end, are played by the tests of these.
+    """
+    page, walks = text(), folder / "walks"
+    first, *sections = page.partition(_WALKS)[2].partition("\n### Send")[0].split("\n### ")
+    (_, committed), (_, keys) = _BLOCK.findall(first)
+    shell('git -C ../my-engine apply "$PWD/tuned.patch"', folder / "tuning")
+    shell(committed, folder / "tuning")
+    _write(folder / "tuning", keys)
+    (program,) = re.findall(r"```python\n(.*?)```", ENGINES.read_text(encoding="utf-8"), re.S)
+    (walks / "net").mkdir()
+    (walks / "net" / "squares.py").write_text(program)
+    with playing(walks):
+        for section in sections:
+            shutil.copy(folder / "tuning" / "config.toml", walks)
+            (walks / "params.toml").write_text(blocks("toml")[0], encoding="utf-8")
+            for language, block in _BLOCK.findall(section):
+                here = block.replace(_HOME, str(folder))
+                if language:
+                    _write(walks, here)
+                for part in re.split(r"^\$ ", here, flags=re.MULTILINE)[1:]:
+                    command, _, shown = part.partition("\n")
+                    now = output_of(command, folder, "walks")
+                    if _masked(command, shown) != _masked(command, now):
+                        told = f"{command}\n{now}".replace(str(folder), _HOME)
+                        page = page.replace(part.replace(str(folder), _HOME), told)
+    return page
+
+
+def _write(folder: Path, block: str) -> None:
+    """The file that a block names, or its tables in config.toml."""
+    if named := re.match(r"# (\S+\.toml)\n", block):
+        (folder / named[1]).write_text(block, encoding="utf-8")
+        return
+    config = folder / "config.toml"
+    document = tomlkit.parse(config.read_text(encoding="utf-8"))
+    for name, table in tomlkit.parse(block).unwrap().items():
+        if isinstance(table, dict) and isinstance(had := document.get(name), dict):
+            had.update(table)
+        else:
+            document[name] = table
+    config.write_text(tomlkit.dumps(document), encoding="utf-8")
+
+
+def _masked(command: str, said: str) -> list[str]:
+    """Its words, without hashes and seconds; where a clock ends a match, without figures."""
+    figures = r"[+-]?\d[\d.,]*" if "--sprt" in command else r"(?<=\d% ) *[\d.]+"
+    return re.sub(rf"\b[0-9a-f]{{10}}\b|{figures}", "#", said).split()
 
 
 def shell(command: str, folder: Path) -> str:
@@ -95,9 +155,9 @@ def transcripts() -> Iterator[tuple[str, str]]:
                 yield command, output
 
 
-def output_of(command: str, folder: Path) -> str:
-    """What a command shows in the played folder, without spaces at the ends of lines."""
-    found = shell(command, folder / "tuning").rstrip()
+def output_of(command: str, folder: Path, place: str = "tuning") -> str:
+    """What a command shows in a played folder, without spaces at the ends of lines."""
+    found = shell(command, folder / place).rstrip()
     return "".join(f"{line.rstrip()}\n" for line in found.splitlines())
 
 
@@ -121,3 +181,4 @@ if __name__ == "__main__":
         said = prepare(Path(place))
         play(Path(place))
         write(Path(place), said)
+        TUTORIAL.write_text(walked(Path(place)), encoding="utf-8")
