@@ -68,8 +68,7 @@ class MachineFailures:
     reason: str  # of the last one
     played: int  # batches that this machine has reported
     played_by_others: int
-    binaries_set_aside: frozenset[str]  # whose batches the machine does not get
-    is_set_aside: bool
+    set_aside: frozenset[str | None]  # binaries whose batches the machine does not get; None: all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +139,7 @@ def _failures_of(connection: sa.Connection, machine: str, own: Sequence[Any]) ->
     ids = list({row.iteration_id for row in own})
     hosts = execute(connection, "failures.played", iteration_ids=ids)
     played = {row.host: row.batches for row in hosts}
-    aside = set(
-        connection.scalars(select(SetAsideRow.sha256).where(SetAsideRow.machine == machine))
-    )
+    aside = select(SetAsideRow.sha256).where(SetAsideRow.machine == machine)
     binaries = {row.sha256 for row in own}
     return MachineFailures(
         machine=machine,
@@ -152,8 +149,7 @@ def _failures_of(connection: sa.Connection, machine: str, own: Sequence[Any]) ->
         reason=own[-1].reason,
         played=played.pop(machine, 0),
         played_by_others=sum(played.values()),
-        binaries_set_aside=frozenset(sha256 for sha256 in aside if sha256 is not None),
-        is_set_aside=None in aside,
+        set_aside=frozenset(connection.scalars(aside)),
     )
 
 

@@ -186,13 +186,13 @@ def _is_at_fault(failed: MachineFailures) -> bool:
 
     If no machine can play a batch, none of them is at fault: the others try it until it fails.
     """
-    known = failed.is_set_aside or failed.sha256 in failed.binaries_set_aside
+    known = not failed.set_aside.isdisjoint({None, failed.sha256})
     often = failed.batches >= FAILURE_BUDGET and failed.batches > failed.played
     return often and not known and failed.played_by_others > 0
 
 
 def _set_aside(failed: MachineFailures) -> SetAside:
-    only_one = failed.sha256 if len(failed.binaries_set_aside) + 1 < BINARY_BUDGET else None
+    only_one = failed.sha256 if len(failed.set_aside) + 1 < BINARY_BUDGET else None
     return SetAside(
         machine=failed.machine,
         sha256=only_one,
