@@ -6,16 +6,17 @@ import socket
 from collections.abc import Callable
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from spsa.config import load_config
-from spsa.config.settings import Config
 from spsa.db import Store
 from spsa.db.url import TYPED_PASSWORD, has_password, url_in, with_absolute_path
 from spsa.output import echo
+
+if TYPE_CHECKING:
+    from spsa.config.settings import Config
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -65,8 +66,11 @@ def actor() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def settings(config: str | None, database_url: str | None, *, and_params: bool = False) -> Config:
+def settings(config: str | None, database_url: str | None, *, and_params: bool = False) -> "Config":
     """config.toml with what the command line and the environment say on top."""
+    # late: a command that needs a database alone starts in two thirds of the time
+    from spsa.config import load_config
+
     url = _chosen_url(database_url)
     environ = dict(os.environ) if url is None else {**os.environ, "DATABASE_URL": url}
     return load_config(Path(config or "config.toml"), environ, and_params=and_params)

@@ -24,8 +24,8 @@ from spsa.lifecycle import RunStatus
 from spsa.master.lease import LEASE_WAIT_SECONDS, acquired, sole_writer
 from spsa.master.loop import Master
 from spsa.master.match_engines import MatchDelivery, NamedEngine, foreign_engine
-from spsa.master.session import RunSettings, settings_from
-from spsa.master.start import Prepared, reopened
+from spsa.master.session import RunSettings
+from spsa.master.start import Prepared, reopened, settings_from
 from spsa.master.validation import Background, Validation, ValidationMatch
 from spsa.output import echo
 from spsa.report.events import LEFT_ADVICE

@@ -21,11 +21,11 @@ from spsa.db.run_view import MasterLease
 from spsa.db.tables import Run
 from spsa.errors import DatabaseUnreachable, MasterLeaseLost
 from spsa.master.delivery_setup import WORK
+from spsa.master.session import MASTER_LEASE_SECONDS
 from spsa.output import echo
 from spsa.text import without_passwords
 from spsa.uci import system
 
-MASTER_LEASE_SECONDS = 30.0
 POLL_SECONDS = 1.0
 LEASE_WAIT_SECONDS = MASTER_LEASE_SECONDS + 2 * POLL_SECONDS
 """Seconds after which the lease of a master that died has run out."""
@@ -107,7 +107,3 @@ def sole_writer(config: Config, run: str) -> Iterator[None]:
                 remedy = 'give this run a file of its own, params = "other.toml", or wait for it'
                 raise refused(config.path, ("run", "params"), found, remedy) from None
         yield
-
-
-LEASE_WAIT_SECONDS = MASTER_LEASE_SECONDS + 2 * POLL_SECONDS
-"""Seconds after which the lease of a master that died has run out."""

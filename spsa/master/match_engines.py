@@ -28,8 +28,7 @@ from spsa.errors import BuildFailed, InvalidInput
 from spsa.lifecycle import RunStatus
 from spsa.master.delivery import BinaryDelivery, Delivery, Kind
 from spsa.master.delivery_setup import common_settings, folder_in_source, given_source, shared_files
-from spsa.master.session import settings_from
-from spsa.master.start import new_row, new_tuning
+from spsa.master.start import new_row, new_tuning, settings_from
 from spsa.text import NAME_LENGTH, printable
 
 _SHORT = 10  # digits of a hash in a name

@@ -15,7 +15,6 @@ from typing import Any, Final, Generic, Literal, Protocol, Self, TypeVar
 from spsa.algorithms import settings_faults
 from spsa.algorithms.tuning import Proposal, Tuning, tuning
 from spsa.builds.git import SourceCommit
-from spsa.config.settings import Config
 from spsa.core import Update
 from spsa.core.game_settings import GameSettings
 from spsa.core.json_values import as_written, from_json, to_json
@@ -28,8 +27,6 @@ from spsa.db.tables import Iteration, Run
 from spsa.errors import DatabaseUnreachable, IllegalTransition, UnusableState
 from spsa.master.decide import CloseRound, GiveUpRound, Pacing, Pause, SetAside, Upkeep, upkeep
 from spsa.master.delivery import Delivery
-from spsa.master.delivery_setup import delivery_settings
-from spsa.master.lease import MASTER_LEASE_SECONDS
 from spsa.planning.games_needed import GamesNeeded, cut, evenly, in_flight_after, in_flight_limit
 from spsa.planning.plan_inputs import mean_game_seconds
 from spsa.text import FAILURE_LENGTH, printable
@@ -137,21 +134,6 @@ def differences(
             yield f"{within}{name}: the run has {own}, the files say {new}"
 
 
-def settings_from(config: Config) -> RunSettings:
-    """The settings of a new run."""
-    games = config.games
-    return RunSettings(
-        rule=dict(config.spsa.settings),
-        planned_iterations=config.spsa.max_iterations,
-        delivery=delivery_settings(config),
-        game_settings=config.game_settings,
-        games_per_iteration=games.games_per_iteration,
-        batch_size=games.batch_size,
-        iterations_in_flight=games.iterations_in_flight,
-        max_attempts=games.max_attempts,
-    )
-
-
 def tuning_of(run: Run) -> Tuning:
     """The space and the rule of a run, from its own settings.
 
@@ -168,6 +150,7 @@ def tuning_of(run: Run) -> Tuning:
     return replace(started, begun=(run.start_theta, run.start_state))
 
 
+MASTER_LEASE_SECONDS = 30.0
 TICK_SECONDS = 0.5
 RETRY_SECONDS = 10.0
 

@@ -26,8 +26,14 @@ from spsa.db.tables import Run
 from spsa.errors import MAX_FAULTS, BuildFailed, Fault, IllegalTransition, InvalidInput, NothingToDo
 from spsa.history.replay import theta_at
 from spsa.master.delivery import Delivery
-from spsa.master.delivery_setup import delivery_of, shared_files, source_commit, source_texts
-from spsa.master.session import RunSettings, differences, settings_from, tuning_of
+from spsa.master.delivery_setup import (
+    delivery_of,
+    delivery_settings,
+    shared_files,
+    source_commit,
+    source_texts,
+)
+from spsa.master.session import RunSettings, differences, tuning_of
 from spsa.openings.book import load
 from spsa.text import plural
 
@@ -58,6 +64,21 @@ class Origin:
 
     def to_json(self) -> dict[str, Any]:
         return {"run": self.run.name, "at": self.k, "doubt": self.doubt}
+
+
+def settings_from(config: Config) -> RunSettings:
+    """The settings of a new run."""
+    games = config.games
+    return RunSettings(
+        rule=dict(config.spsa.settings),
+        planned_iterations=config.spsa.max_iterations,
+        delivery=delivery_settings(config),
+        game_settings=config.game_settings,
+        games_per_iteration=games.games_per_iteration,
+        batch_size=games.batch_size,
+        iterations_in_flight=games.iterations_in_flight,
+        max_attempts=games.max_attempts,
+    )
 
 
 def checked_space(config: Config) -> Space:

@@ -7,7 +7,7 @@ from typing import Any
 
 from spsa.algorithms.time_controls import TimeControlSums
 from spsa.core.params import Space, Values
-from spsa.core.scoring import Estimate, Tally, los, nelo
+from spsa.core.scoring import Estimate, Tally, los, nelo, sprt
 from spsa.db import Store
 from spsa.db.base import COUNTS
 from spsa.db.tables import Compared, Iteration, Run
@@ -15,7 +15,6 @@ from spsa.errors import InvalidInput, NothingToDo, UnusableState
 from spsa.history.replay import theta_at
 from spsa.lifecycle import Purpose
 from spsa.master.session import tuning_of
-from spsa.master.validation import sprt_of
 from spsa.master.verdict import START, measured_gain, opponent_of
 from spsa.planning.strength import StrengthCurve
 from spsa.report.table import (
@@ -115,9 +114,9 @@ class Match:
     @property
     def test(self) -> dict[str, Any] | None:
         """Its sequential test: hypotheses, log-likelihood ratio and what it accepts."""
-        found, elos = sprt_of(self.compared, self.tally), self.compared.sprt
-        if found is None or elos is None:
+        if (elos := self.compared.sprt) is None:
             return None
+        found = sprt(self.tally, *elos)
         n, told = found.accepted, {"elo0": elos[0], "elo1": elos[1], **plain(found)}
         accepted = (None, None) if n is None else (elos[n], f"H{n}")
         return told | dict(zip(("accepted", "hypothesis"), accepted, strict=True))
