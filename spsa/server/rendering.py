@@ -24,17 +24,7 @@ from spsa.report.report import HISTORY
 from spsa.report.status import RUNS, STATUS, Status
 from spsa.report.table import Column, record, records
 from spsa.report.workers import WORKERS, FleetMember
-from spsa.server.views import (
-    BATCHES,
-    BUILDS,
-    COMPARED,
-    ENGINES,
-    FAILED,
-    ITERATION,
-    PLAYED,
-    PURGED,
-    link,
-)
+from spsa.server import views
 from spsa.text import without_passwords
 
 REFRESH_SECONDS = 5
@@ -83,19 +73,10 @@ def _compressed() -> bytes:
 def _environment() -> Environment:
     found = environment(PackageLoader("spsa.server"))
     found.globals |= {
-        "link": link,
+        "link": views.link,
         "plotly": PLOTLY,
         "refresh_seconds": REFRESH_SECONDS,
-        "server_views": {
-            "batches": BATCHES,
-            "builds": BUILDS,
-            "compared": COMPARED,
-            "engines": ENGINES,
-            "failed": FAILED,
-            "iteration": ITERATION,
-            "played": PLAYED,
-            "purged": PURGED,
-        },
+        "server_views": views,
     }
     return found
 
@@ -105,10 +86,10 @@ Values = Mapping[str, Any]
 
 def _iteration_json(values: Values) -> dict[str, Any]:
     rows = {name: records(view, values[name]) for name, view in _OF_ITERATION.items()}
-    return record(ITERATION, values["one"]) | rows
+    return record(views.ITERATION, values["one"]) | rows
 
 
-_OF_ITERATION = {"batches": BATCHES, "purged": PURGED}
+_OF_ITERATION = {"batches": views.BATCHES, "purged": views.PURGED}
 
 IN_JSON: Mapping[str, Callable[[Values], Mapping[str, Any]]] = {
     "runs": lambda values: {"runs": records(RUNS, values["runs"])},

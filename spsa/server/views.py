@@ -54,17 +54,8 @@ BATCHES = View(
         Column("leased_at", "claimed", kind="word", rank=1),
         Column("reported_at", "reported", kind="word", rank=1),
         Column("last_error", "last error", kind="text", rank=1),
-        *values(
-            "games",
-            "first_pair",
-            "seed",
-            "time_control",
-            "voids",
-            "plus_nodes",
-            "minus_nodes",
-            "moves",
-        ),
-        *values("seconds", "think_seconds"),
+        *values("games", "first_pair", "seed", "time_control", "voids"),
+        *values("plus_nodes", "minus_nodes", "moves", "seconds", "think_seconds"),
     ),
     "Each batch with the worker that played it last.",
 )
@@ -153,20 +144,14 @@ def played_rows(one: Iteration) -> list[tuple[Any, ...]]:
 
 
 def compared_rows(
-    own: Sequence[ParameterStatus], other: Sequence[ParameterStatus]
+    own: Sequence[ParameterStatus], others: Sequence[ParameterStatus]
 ) -> list[tuple[Any, ...]]:
     """The parameters that both runs have, those that are farthest apart first."""
-    there = {one.name: one.value for one in other}
+    there = {one.name: one.value for one in others}
     rows = [
-        (
-            one.name,
-            one.start,
-            one.value,
-            there[one.name],
-            round((there[one.name] - one.value) / one.step, 2),
-        )
+        (*(one.name, one.start, one.value, other), round((other - one.value) / one.step, 2))
         for one in own
-        if one.name in there
+        if (other := there.get(one.name)) is not None
     ]
     return sorted(rows, key=lambda row: -abs(row[-1]))
 

@@ -122,6 +122,8 @@ def test_many_alarms_of_a_kind_are_a_few_lines():
     assert second.startswith("40 alike, p0, p1, p2, p3 and 36 more: at its max 9 (p0); a wider ")
     assert list(grouped(many[:3])) == many[:3]
     assert str(next(grouped(many[:4]))).startswith("4 alike, p0, p1, p2, p3: at its")
+    silent = [replace(one, kind=AlarmKind.SILENT) for one in many]
+    assert str(*grouped(silent)).startswith("40 workers silent, p0, p1, p2, p3 and 36 more: ")
 
 
 def walks(of, count, drift):
