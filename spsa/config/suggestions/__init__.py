@@ -37,8 +37,8 @@ _FEW = 0.1
 _LONGEST = 80
 """Characters of a line of source that are shown."""
 
-_ENUMERATED = re.compile(rb"\s*,(?:\s|//[^\n]*|/\*.*?\*/)*\w+\s*[,}]", re.DOTALL)
-"""What stands behind a number that the next enumerator counts on from."""
+_ENUMERATED = re.compile(rb"\s*+,(?>\s|//[^\n]*+|/\*(?>.*?\*/))*+\w+\s*[,}]", re.DOTALL)
+"""What stands behind a number that the next enumerator counts on from; it never tries back."""
 
 _INDEX = re.compile(r"(\[|\.\d).*")
 """What stands behind the fields of a struct, of which each is a constant of its own."""
