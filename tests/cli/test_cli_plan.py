@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 from builders import stage
-from console import CONFIG, ROOT, write_project
+from console import CONFIG, write_project
 from shell import Shell
 
 from spsa.config import load_config
@@ -58,14 +58,3 @@ def test_what_runs_have_measured_under_the_same_terms_is_used(quick, project_sto
     found = ask("plan", "--json").json
     assert "two builds take 77 s: measured by the last run" in found["sources"]
     assert found["games_if_unbalanced"] is None, "the draws were of another book"
-
-
-def test_the_guide_shows_the_costs_as_plan_does(quick, ask):
-    guide = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    section = guide.split("\n## Several time controls\n")[1].split("\n## ")[0]
-    tables = section.split("```toml\n")[1].split("```")[0]
-    text = QUICK.replace('[time_control]\nkind = "nodes"\nlow = 150\n', tables)
-    text = text.replace("games_per_iteration = 40", "games_per_iteration = 80")
-    (quick / "config.toml").write_text(text)
-    shown = section.split("$ spsa-master plan\n")[1].split("$ ")[0]
-    assert shown in "\n".join(line.rstrip() for line in ask("plan").out.splitlines())
