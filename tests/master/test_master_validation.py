@@ -33,8 +33,6 @@ from spsa.master.validation import Background, Validation, ValidationMatch, sprt
 from spsa.master.verdict import opponent_of
 from spsa.text import plural
 
-pytestmark = pytest.mark.slow_on("postgresql")
-
 MATCH = ValidationMatch(
     sides=PlayedValues({"margin": 60.0}, {"margin": 50.0}),
     settings=settings(2, 2),

@@ -19,8 +19,6 @@ from spsa.db.tables import Compared
 from spsa.lifecycle import RunStatus
 from spsa.master.verdict import Advice, Filters, MoreGames, measured_gain, opponent_of, verdict
 
-pytestmark = pytest.mark.slow_on("postgresql")
-
 BOTH = "plus", "minus"
 TABLE = "[{}]\nvalue = {}\nmin = 40\nmax = 400\nstep = 20\n"
 SPACE = space_from(TABLE.format("margin", 200) + TABLE.format("depth", 100))

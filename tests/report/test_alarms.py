@@ -24,8 +24,6 @@ from spsa.report.report import report
 from spsa.report.status import STATUS, Status, status
 from spsa.report.table import record
 
-pytestmark = pytest.mark.slow_on("postgresql")
-
 TABLE = "[{}]\nvalue = {}\nmin = 0\nmax = {}\nstep = {}\n"
 
 

@@ -23,8 +23,6 @@ from spsa.report.parameters import signal_to_noise
 from spsa.report.report import RunHistory, history
 from spsa.report.status import status
 
-pytestmark = pytest.mark.slow_on("postgresql")
-
 HOSTILE = "</text><script>alert(1)</script>\u202e"
 PARAMS = "".join(f"[p{i}]\nvalue = 100\nmin = 0\nmax = 200\nstep = 10\n" for i in range(3))
 CURVE = StrengthCurve(ks=(0, 5, 10), elo=(0.0, 8.0, 12.0), deviation=(0.0, 4.0, 3.0))

@@ -19,8 +19,6 @@ from spsa.report.report import history
 from spsa.report.status import Status, status
 from spsa.report.table import record
 
-pytestmark = pytest.mark.slow_on("postgresql")
-
 SPACE = "[margin]\nvalue = 50\nmin = 0\nmax = 100\nstep = 8\n"
 
 
