@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from builders import NODES, TERMS, new_engine, parameter
 from console import FIXTURES
 from golden import compare_cases
@@ -60,8 +59,13 @@ def test_a_group_goes_down_where_a_step_up_leads_out_of_its_bounds(tmp_path):
     assert [limit.go for limit in prober.limits] == [b"go nodes 2000\n"]
 
 
-def test_what_is_found_of_a_parameter():
+def test_what_is_found_of_a_parameter_and_how_a_limit_is_made_quick():
     def shown(files):
+        if "limit" in files:
+            kind, number = files["limit"].split()
+            of_kind = {"nodes": limit_of_nodes, "depth": limit_of_depth}[kind]
+            yield _quicker(of_kind(int(number))).go.decode().strip()
+            return
         tried = {}
         for point, text in files.items():
             value, *found = text.split()
@@ -80,18 +84,3 @@ def test_what_is_found_of_a_parameter():
         Probed(start=start, tried={"plus": replace(start, bench=n)}, **facts) for n in (None, 7)
     ]
     assert [one.is_dead for one in benches] == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("limit", "quicker"),
-    [
-        (limit_of_nodes(900), b"go nodes 900\n"),
-        (limit_of_nodes(5_000), b"go nodes 1000\n"),
-        (limit_of_nodes(50_000), b"go nodes 5000\n"),
-        (limit_of_depth(9), b"go depth 4\n"),
-        (limit_of_depth(3), b"go depth 1\n"),
-        (limit_of_depth(1), b"go depth 1\n"),
-    ],
-)
-def test_games_of_positions_are_quick_but_no_move_is_asked_of_too_few_nodes(limit, quicker):
-    assert _quicker(limit).go == quicker

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,11 @@ from benches.papers.suite import SIZES, Suite
 from benches.verdict import judged, near
 from spsa.algorithms import create
 from spsa.algorithms.filter_bank import Bank
-from spsa.algorithms.mixture import MAX_MISFIT, Mixture
+from spsa.algorithms.mixture import Mixture
 from spsa.algorithms.rule import Outcome, Problem
 from spsa.db.tables import Compared
 from spsa.lifecycle import RunStatus
-from spsa.master.verdict import Advice, Filters, MoreGames, measured_gain, opponent_of, verdict
+from spsa.master.verdict import Advice, Filters, measured_gain, opponent_of, verdict
 
 BOTH = "plus", "minus"
 TABLE = "[{}]\nvalue = {}\nmin = 40\nmax = 400\nstep = 20\n"
@@ -75,73 +76,30 @@ def test_what_more_games_bring_is_what_the_filters_learn_from_them():
     assert now.misfit(40) < 1.0, "even results surprise nobody"
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        ({"applied": 0}, "there is no result yet"),
-        ({"algorithm": "spsa"}, "cannot read"),
-        ({"theta": {"margin": 200.0, "depth": 400.0}}, "theta is at a bound of 1 parameter"),
-        ({"theta": {"margin": 40.1, "depth": 100.0}}, "theta is at a bound of 1 parameter"),
-        ({"state": {"mean": 1}}, "cannot read"),
-        ({"settings": {}}, "cannot read"),
-    ],
-)
-def test_where_nothing_is_known_it_says_why(store, change, why):
-    run = replace(stage(store, SPACE, 3, planned=9).now(), **change)
-    found = verdict(run)
-    assert found.gained is None and found.more is None
-    assert why in found.unknown
-    assert found.advice is Advice.GO_ON
-    over = replace(run, finished_at=run.created_at)
-    assert verdict(over).reason == "the run is over" or run.applied == 0
-    assert verdict(replace(run, applied=9)).advice is Advice.STOP or run.applied == 0
+def test_what_is_known_and_what_to_do(store, monkeypatch):
+    """Of a run with this `change`; more games bring as much as is `told`, result after result."""
 
+    def shown(files):
+        facts = {name: json.loads(text) for name, text in files.items()}
+        applied, planned = facts["applied"]
+        staged = stage(store, SPACE, applied, planned=planned, name=f"case {next(numbers)}")
+        run = replace(staged.now(), **facts.get("change", {}))
+        ended = {"finished_at": run.created_at} if "status" in facts else {}
+        run = replace(run, **ended, status=RunStatus(facts.get("status", "running")))
+        stops = facts.get("said_stop", False)
+        for more in facts.get("told", [None]):
+            with monkeypatch.context() as patch:
+                if more is not None:
+                    patch.setattr(Filters, "elo_of", lambda *_, more=more: more)
+                    patch.setattr(Filters, "misfit", lambda *_: facts.get("misfit", 1.0))
+                found = verdict(run, said_stop=stops)
+            stops = found.advice is Advice.STOP
+            yield f"{found.advice}: {found.reason}"
+        assert (found.gained is None) == bool(found.unknown)
+        yield from filter(None, [found.unknown])
 
-def test_of_few_games_nothing_is_claimed(store):
-    found = verdict(stage(store, SPACE, 6).now())
-    assert (found.gained, found.unknown) == (None, "it rests on 48 games, too few")
-    assert (found.more, found.reason) == (None, "all planned games are played")
-    assert verdict(stage(store, SPACE, 7, name="more").now()).more is not None
-
-
-def told(monkeypatch, run, more, misfit=1.0, **past):
-    monkeypatch.setattr(Filters, "elo_of", lambda *_: more)
-    monkeypatch.setattr(Filters, "misfit", lambda *_: misfit)
-    return verdict(run, **past)
-
-
-def test_what_to_do(store, monkeypatch):
-    run = stage(store, SPACE, 10, planned=20).now()
-    nearly_over, over = replace(run, max_iterations=11), replace(run, max_iterations=10)
-    stopped = replace(run, status=RunStatus.STOPPED, finished_at=run.created_at)
-    for one, more, misfit, advice in (
-        (run, 0.9, 1.0, Advice.STOP),
-        (run, 1.1, 1.0, Advice.GO_ON),
-        (run, 0.1, 2.1, Advice.GO_ON),
-        (nearly_over, 1.1, 1.0, Advice.EXTEND),
-        (nearly_over, 0.9, 1.0, Advice.STOP),
-        (nearly_over, 1.1, 2.1, Advice.GO_ON),  # extended on no ground
-        (over, 1.1, 2.1, Advice.STOP),
-        (stopped, 1.1, 1.0, Advice.STOP),  # it cannot be extended
-    ):
-        assert told(monkeypatch, one, more, misfit).advice is advice, (one, more, misfit)
-    nearly = told(monkeypatch, run, 0.999)
-    assert nearly.more == MoreGames(games=80, elo=0.999)
-    assert nearly.reason.endswith("to bring +0.99 Elo, less than 1 Elo"), "not rounded up"
-
-
-def test_near_a_limit_it_does_not_change_with_every_result(store, monkeypatch):
-    run = stage(store, SPACE, 10, planned=20).now()
-    said, stops = "", False
-    for more in (1.6, 1.1, 0.98, 1.03, 0.97, 1.4, 1.02, 1.49, 1.51, 1.2, 1.0, 0.99):
-        found = told(monkeypatch, run, more, said_stop=stops)
-        stops = found.advice is Advice.STOP
-        said += "s" if stops else "g"
-        assert stops == ("less than" in found.reason)
-    assert said == "ggssssssgggs"
-    for said_stop, advice in ((True, Advice.STOP), (False, Advice.GO_ON)):
-        found = told(monkeypatch, run, 0.99, 1.2 * MAX_MISFIT, said_stop=said_stop)
-        assert found.advice is advice
+    numbers = count()
+    compare_cases(Path(__file__).with_name("verdicts.txt"), shown)
 
 
 def match(k, games=8, sides="plus", **compared):

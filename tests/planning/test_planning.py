@@ -11,7 +11,8 @@ from builders import parameter, space_from
 from golden import compare_cases
 from outcomes import problem
 
-from spsa.core.game_settings import TimeControl, TimeKind
+from spsa.core.game_settings import TimeControl
+from spsa.core.json_values import from_json
 from spsa.core.params import Space
 from spsa.core.scoring import Tally, elo
 from spsa.planning.games_needed import cut
@@ -49,21 +50,6 @@ def design(iterations=60, pairs=20, n=6, **over):
     played = problem(np.zeros(n), reach=3.0, iterations=iterations, pairs=pairs)
     usual = RunDesign(algorithm="mixture", settings={}, problem=played, in_flight=1)
     return replace(usual, **over)
-
-
-@pytest.mark.parametrize(
-    ("control", "seconds"),
-    [
-        (TimeControl(low=0.1, high=0.3), 100 * 0.2),
-        (TimeControl(kind=TimeKind.CLOCK, low=10, high=10, increment=0.1), 2 * 9.5 + 10),
-        (TimeControl(kind=TimeKind.NODES, low=1000, high=3000), 100 * 2000 / 1e6),
-        (TimeControl(kind=TimeKind.DEPTH, low=6, high=6), None),
-    ],
-)
-def test_a_game_takes_what_its_limit_says(control, seconds):
-    assert game_seconds(control, 1e6) == (None if seconds is None else pytest.approx(seconds))
-    unknown = game_seconds(control, None)
-    assert unknown is None or control.kind is not TimeKind.NODES
 
 
 def test_the_noise_of_an_iteration_is_what_equal_engines_show():
@@ -161,11 +147,25 @@ def of_matches(**played):
     yield from (" ".join(f"{x:.6g}" for x in column) for column in columns)
 
 
-@pytest.mark.parametrize("file", ["fleets", "designs", "plans", "curves"])
+def of_control(control):
+    """The seconds of a game, where the nodes a second are known and where they are not."""
+    for nps in (1e6, None):
+        seconds = game_seconds(from_json(TimeControl, control), nps)
+        yield "unknown" if seconds is None else f"{seconds:.6g} s"
+
+
+def of_loss(lost, error):
+    yield "it costs Elo" if costs_elo(lost, error) else "it may cost nothing"
+
+
+KINDS = {"fleet": of_fleet, "ks": of_matches, "control": of_control, "lost": of_loss}
+
+
+@pytest.mark.parametrize("file", ["numbers", "fleets", "designs", "plans", "curves"])
 def test_what_is_planned(file):
     def shown(files):
         given = {name: json.loads(text) for name, text in files.items()}
-        kind = of_fleet if "fleet" in given else of_matches if "ks" in given else of_design
+        kind = next((KINDS[name] for name in given if name in KINDS), of_design)
         return kind(**given)
 
     compare_cases(Path(__file__).with_name(f"{file}.txt"), shown)
@@ -180,15 +180,6 @@ def test_depth_is_dear_in_a_short_steep_run_and_free_in_a_long_flat_one():
     asked = inputs(design=flat, shape=long, elos_to_gain=(20.0,), replicas=64)
     assert plan(asked).free_in_flight == 4
     assert free_in_flight(replace(asked, shape=replace(long, iterations=399))) == 2
-
-
-@pytest.mark.parametrize(
-    ("lost", "error", "told"),
-    [(0.009, 0, False), (0.011, 0, True), (0.019, 0.01, False), (0.021, 0.01, True),
-     (0.029, 0.5, False), (0.031, 0.5, True)],
-)  # fmt: skip
-def test_a_loss_is_more_than_a_hundredth_and_than_two_errors_or_than_three(lost, error, told):
-    assert costs_elo(lost, error) is told
 
 
 def test_openings_are_known_by_their_draws_and_pairs():
