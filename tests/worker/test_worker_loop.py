@@ -582,7 +582,7 @@ def test_a_worker_claims_renews_and_ends_when_it_is_due(client, asked, run, now)
     due = [client.due_at, inf, began + 100.0, inf]
     assert list(worker.deadlines()) == [*due, now[0] + 16.0]
     run.store.pause("first", "me", "why")
-    now[0] = began + 99.0
+    now[0] = began + 99.5
     for wait in (1.0, 2.0, 4.0):
         worker.turn()
         assert list(worker.deadlines())[-1] == now[0] + wait
