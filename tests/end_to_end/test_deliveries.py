@@ -61,7 +61,7 @@ def test_a_run_is_played_probed_measured_and_replayed(way, tmp_path, sqlite_url)
         rows = store.iterations(store.run().id)
         assert store.run().applied == 2 and store.run().source_sha256
         for it in rows if way != "path" else ():
-            content = store.file(it.minus_files["EvalFile"]["sha256"])
+            content = store.file(it.minus_files["EvalFile"].sha256)
             assert content and json.loads(content) == it.minus_parameters
     assert len({it.plus_sha256 for it in rows} | {it.minus_sha256 for it in rows}) == 1
     replay = worker("--replay", f"{rows[-1].iteration_number}.1")
