@@ -1,7 +1,7 @@
 """`spsa-master run`."""
 
+from dataclasses import replace
 from math import inf
-from typing import Any
 
 import click
 
@@ -21,7 +21,7 @@ from spsa.report.screen import rendered
 from spsa.report.table import terminal
 
 
-def _origin(store: Store, text: str, name: str, how: dict[str, Any]) -> Origin:
+def _origin(store: Store, text: str, name: str) -> Origin:
     """The moment that `RUN[@K]` names, for a new run of this name."""
     parent, _, k = text.rpartition("@")
     if not (k.isascii() and k.isdigit()) or store.find_run(text) is not None:
@@ -29,7 +29,7 @@ def _origin(store: Store, text: str, name: str, how: dict[str, Any]) -> Origin:
     if parent == name:
         raise click.UsageError(f"run {name} cannot start from itself: name another one with --run")
     found = store.run(parent)
-    return Origin(run=found, k=int(k) if k else found.applied, **how)
+    return Origin(run=found, k=int(k) if k else found.applied)
 
 
 @click.command()
@@ -58,7 +58,14 @@ def _origin(store: Store, text: str, name: str, how: dict[str, Any]) -> Origin:
     is_flag=True,
     help="With --from: write the steps that its games suggest into params.toml, and use them.",
 )
-def run(config: Config, name: str | None, seed: int | None, origin: str | None, **how: Any) -> int:
+def run(
+    config: Config,
+    name: str | None,
+    seed: int | None,
+    origin: str | None,
+    doubt: float,
+    learned_steps: bool,
+) -> int:
     """Tune: start a run, or continue an unfinished one.
 
     The master plays no games: start `compete --spsa` on this machine or on others. After Ctrl-C the
@@ -69,8 +76,8 @@ def run(config: Config, name: str | None, seed: int | None, origin: str | None, 
     parameters or fewer, games, time control, the source. What the other run did not tune starts
     from its value in params.toml.
     """
-    if origin is None and how != {"doubt": 1.0, "learned_steps": False}:
-        option = "--learned-steps" if how["learned_steps"] else "--doubt"
+    if origin is None and (learned_steps or doubt != 1.0):
+        option = "--learned-steps" if learned_steps else "--doubt"
         raise click.UsageError(f"{option} is about an earlier run: name that with --from RUN")
     told = addresses(config)
     with working("checking params.toml against the engine"):
@@ -85,7 +92,10 @@ def run(config: Config, name: str | None, seed: int | None, origin: str | None, 
         Store(config.database.url, is_stopping=stopping.is_set) as store,
     ):
         with working("preparing the run"):
-            begins = None if origin is None else _origin(store, origin, new, how)
+            begins = None
+            if origin is not None:
+                found = _origin(store, origin, new)
+                begins = replace(found, doubt=doubt, learned_steps=learned_steps)
             prepared = prepare(config, store, space, name, seed, begins)
         with (
             held_run(store, config, prepared.run, console, stopping, longest_wait=inf) as held,

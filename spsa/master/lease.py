@@ -64,7 +64,8 @@ def acquired(
     store: Store, run: Run, stopping: threading.Event, longest_wait: float
 ) -> MasterLease | None:
     """The master lease of a run, for which it waits so many seconds; None when it was stopped."""
-    me = f"{system.this_process() or os.getpid()}-{uuid.uuid4().hex[:8]}"
+    process = system.this_process() or f"{os.uname().nodename}-{os.getpid()}"
+    me = f"{process}-{uuid.uuid4().hex[:8]}"
     end = time.monotonic() + longest_wait
     waiting = False
     watch = LeaseWatch()

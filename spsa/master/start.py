@@ -59,7 +59,7 @@ class Origin:
 
     run: Run
     k: int
-    doubt: float
+    doubt: float = 1.0
     learned_steps: bool = False
 
     def to_json(self) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def _of_silence(store: Store, status: Status) -> Iterator[Alarm]:
     for machine in sorted(lost.keys() & newest.keys()):
         last, seen = newest[machine], newest[machine].worker.last_seen_at
         if not last.is_present and seen < lost[machine] and not last.is_set_aside:
-            found = f"silent since {seen:%Y-%m-%d %H:%M} UTC, and had games in the air"
+            found = f"silent since {seen:%Y-%m-%d %H:%M} UTC, and did not finish its games"
             yield Alarm(AlarmKind.SILENT, machine, found)
 
 

@@ -303,7 +303,7 @@ class FleetMember:
 
     @property
     def is_present(self) -> bool:
-        """Whether it was heard of lately, or has games in the air."""
+        """Whether it was heard of lately, or is playing games."""
         return self.worker.seconds_since_seen < ACTIVE_SECONDS or self.worker.games_leased > 0
 
     @property

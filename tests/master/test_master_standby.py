@@ -66,7 +66,9 @@ def test_a_process_has_ended_only_if_it_was_of_this_boot_and_container():
         before = f"{host}-{process.pid}-{int(start) - 1}-{system}-0a1b2c3d"
         assert [has_ended(one) for one in (its, before, of_another)] == [False, True, False]
         process.kill()
-        wait_until(lambda: has_ended(its))  # nobody has waited for it
+        wait_until(
+            lambda: has_ended(its)
+        )  # a process that was killed is there until its parent waits for it
     assert [has_ended(one) for one in (its, before, of_another)] == [True, True, False]
     unknown = ("", "m1", f"{host}-{process.pid}", this_process(), f"{this_process()}-0a1b2c3d")
     assert not any(map(has_ended, unknown))
