@@ -56,46 +56,15 @@ Upkeep = Pause | SetAside | CloseRound | GiveUpRound
 """What a run needs from every master of it, whether it tunes or plays a validation."""
 
 
-@dataclass(frozen=True, slots=True)
-class StartBuild:
-    """Start to build the engines of iteration k."""
+class Decision(Enum):
+    """What the master of a run does next."""
 
-    k: int
-
-
-@dataclass(frozen=True, slots=True)
-class GiveUpBuild:
-    """Pause the run, because the engines of its next iteration cannot be built, and stop."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Apply:
-    """Move theta by the oldest open iteration, which has all its games."""
-
-    iteration: Iteration
-
-
-class Plain(Enum):
-    """A decision that its name says in full."""
-
-    OPEN = "open the next iteration, whose engines are built"
+    BUILD = "start to build the engines of the next iteration"
+    OPEN = "open the next iteration, whose engines are built or cannot be built"
+    APPLY = "move theta by the oldest open iteration, which has all its games"
     FINISH = "end the run: all iterations are applied"
     IDLE = "wait: games are being played, engines are being built, or the run is paused"
     STOP = "stop: the run has ended"
-
-
-Decision = StartBuild | GiveUpBuild | Apply | Plain
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildProgress:
-    """The queue of builds: how many, whether the first has ended, and why it failed if it did."""
-
-    count: int = 0
-    built: bool = False
-    failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,33 +183,33 @@ def _end_of(view: RunView, row: Iteration) -> CloseRound | GiveUpRound | None:
     return None
 
 
-def next_decision(view: RunView, pacing: Pacing, in_build: BuildProgress) -> Decision:
-    """What the master of a run that needs no upkeep does next."""
+def oldest(view: RunView) -> Iteration | None:
+    """The open iteration whose result is applied next."""
+    return next((it for it in view.open if it.purpose is Purpose.TUNE), None)
+
+
+def next_decision(
+    view: RunView, pacing: Pacing, in_build: int = 0, *, is_built: bool = False
+) -> Decision:
+    """What the master of a run that needs no upkeep does next.
+
+    `in_build` iterations are being built; the build of the first of them has ended if `is_built`.
+    """
     run = view.run
     if run.has_ended:
-        return Plain.STOP
+        return Decision.STOP
     running = run.status is RunStatus.RUNNING
-    if in_build.failure is not None and running:
-        return GiveUpBuild(f"iteration k={view.opened + 1} cannot be built: {in_build.failure}")
-    if in_build.built and running:
-        return Plain.OPEN
-    k = view.opened + in_build.count + 1
-    due = k <= run.max_iterations and pacing.due(view, in_build.count)
+    if is_built and running:
+        return Decision.OPEN
+    due = view.opened + in_build < run.max_iterations and pacing.due(view, in_build)
     if due and running:
-        return StartBuild(k)
-    if pacing.is_fixed and (due or in_build.count):
-        return Plain.IDLE  # a paused run opens nothing, nor applies results past that opening
-    return _after_opening(view, running=running)
-
-
-def _after_opening(view: RunView, *, running: bool) -> Decision:
-    oldest = next((it for it in view.open if it.purpose is Purpose.TUNE), None)
-    if oldest is not None:
-        return (
-            Apply(oldest) if oldest.is_played and view.obstacles.miscounted is None else Plain.IDLE
-        )
-    run = view.run
+        return Decision.BUILD
+    if pacing.is_fixed and (due or in_build):
+        return Decision.IDLE  # a paused run opens nothing, nor applies results past that opening
+    if (first := oldest(view)) is not None:
+        is_sound = first.is_played and view.obstacles.miscounted is None
+        return Decision.APPLY if is_sound else Decision.IDLE
     is_over = run.applied == run.max_iterations  # else games of a match may be ready for the fleet
     if not running or not is_over or any(it.is_background for it in view.open):
-        return Plain.IDLE
-    return Plain.FINISH
+        return Decision.IDLE
+    return Decision.FINISH

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
 
-from spsa.algorithms.tuning import Proposal, Tuning
+from spsa.algorithms.tuning import Tuning
 from spsa.core import Update
 from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_view import RunView
@@ -20,7 +20,7 @@ from spsa.db.tables import Iteration, Run
 from spsa.errors import BuildFailed, TuningError
 from spsa.history.replay import updated
 from spsa.lifecycle import RunStatus
-from spsa.master.decide import Apply, BuildProgress, GiveUpBuild, Plain, StartBuild, next_decision
+from spsa.master.decide import Decision, next_decision, oldest
 from spsa.master.session import MasterSession, RunSettings, log, master_of
 from spsa.master.validation import Background
 from spsa.text import FAILURE_LENGTH, printable
@@ -31,17 +31,16 @@ KEPT_ITERATIONS = 50
 
 @dataclass(frozen=True, slots=True)
 class QueuedBuild:
-    """The engines of a proposal that are being built, and the run that it was computed from."""
+    """Iteration k, and its engines, which are being built."""
 
-    proposal: Proposal
-    opened_on: int
-    purges: int
+    k: int
+    row: Iteration
     sides: Future[Sides]
 
     def fits(self, run: Run, k: int) -> bool:
         """Whether it is for iteration k, and was computed on results that still count."""
-        is_next = self.proposal.k == k <= run.max_iterations
-        return is_next and self.purges == run.purges and self.opened_on <= run.applied
+        row, is_next = self.row, self.k == k <= run.max_iterations
+        return is_next and row.opened_purges == run.purges and row.opened_on <= run.applied
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,41 +70,31 @@ class Master(MasterSession[RunStatus]):
         self._drop_outdated(view)
 
     def advance(self, view: RunView) -> RunStatus | None:
-        pacing = self.settings.pacing(view, self.delivery)
-        match next_decision(view, pacing, self._progress()):
-            case StartBuild(k):
-                self._start_build(view.run, k)
-            case GiveUpBuild(reason):
-                self.store.pause(
-                    view.run.name, master_of(view.run), printable(reason, FAILURE_LENGTH)
-                )
-                self._builds[0].sides.result()  # raises what went wrong
-            case Plain.OPEN:
+        in_build, pacing = len(self._builds), self.settings.pacing(view, self.delivery)
+        is_built = in_build > 0 and self._builds[0].sides.done()
+        match next_decision(view, pacing, in_build, is_built=is_built):
+            case Decision.BUILD:
+                self._start_build(view.run, view.opened + in_build + 1)
+            case Decision.OPEN:
                 self._open(view)
-            case Apply(iteration):
-                self._apply(view.run, iteration)
-            case Plain.FINISH:
+            case Decision.APPLY:
+                self._apply(view)
+            case Decision.FINISH:
                 self.store.finish(self.master_lease)
-            case Plain.IDLE:
+            case Decision.IDLE:
                 self._wait(view.run)
-            case Plain.STOP:
+            case Decision.STOP:
                 return view.run.status
         return None
 
     def _drop_outdated(self, view: RunView) -> None:
         """Remove builds whose iteration is open, and those that the run no longer fits."""
-        while self._builds and self._builds[0].proposal.k <= view.opened:
+        while self._builds and self._builds[0].k <= view.opened:
             self._builds.popleft()
         numbered = enumerate(self._builds, view.opened + 1)
         fitting = sum(1 for _ in takewhile(lambda one: one[1].fits(view.run, one[0]), numbered))
         while len(self._builds) > fitting:
             self._builds.pop().sides.cancel()
-
-    def _progress(self) -> BuildProgress:
-        built = bool(self._builds) and self._builds[0].sides.done()
-        error = self._builds[0].sides.exception() if built else None
-        failure = error.lines[0] if isinstance(error, BuildFailed) else None
-        return BuildProgress(count=len(self._builds), built=built, failure=failure)
 
     def _wait(self, run: Run) -> None:
         """Wait until it is time for the next view, or a build ends."""
@@ -115,19 +104,12 @@ class Master(MasterSession[RunStatus]):
             self.stopping.wait(self.tick)
 
     def _start_build(self, run: Run, k: int) -> None:
-        proposal = self.tuning.propose(run.state, run.theta, k)
-        sides = self.delivery.start(proposal.played, k)
-        self._builds.append(QueuedBuild(proposal, run.applied, run.purges, sides))
-
-    def _open(self, view: RunView) -> None:
-        """Open the iteration of the first build; raises what went wrong in it."""
-        build, settings = self._builds[0], self.settings
-        proposal, sides = build.proposal, build.sides.result()
+        proposal, settings = self.tuning.propose(run.state, run.theta, k), self.settings
         row = Iteration(
-            k=proposal.k,
-            opened_on=build.opened_on,
-            opened_purges=build.purges,
-            in_flight=settings.in_flight(proposal.k, build.opened_on),
+            k=k,
+            opened_on=run.applied,
+            opened_purges=run.purges,
+            in_flight=settings.in_flight(k, run.applied),
             a_k=proposal.a_k,
             c_k=proposal.c_k,
             game_settings=settings.game_settings,
@@ -137,15 +119,27 @@ class Master(MasterSession[RunStatus]):
             minus_parameters=proposal.played.minus,
             perturbation_signs=proposal.signs,
         )
-        new = NewIteration(
-            row=row, sides=sides, batches=settings.batches(view), max_attempts=settings.max_attempts
-        )
-        beside = self.background.round_beside(view.run, proposal.k) if self.background else None
+        self._builds.append(QueuedBuild(k, row, self.delivery.start(proposal.played, k)))
+
+    def _open(self, view: RunView) -> None:
+        """Open the iteration of the first build; pause the run if its engines cannot be built."""
+        build, settings = self._builds[0], self.settings
+        try:
+            sides = build.sides.result()
+        except BuildFailed as error:
+            reason = f"iteration k={build.k} cannot be built: {error.lines[0]}"
+            self.store.pause(view.run.name, master_of(view.run), printable(reason, FAILURE_LENGTH))
+            raise
+        batches, attempts = settings.batches(view), settings.max_attempts
+        new = NewIteration(row=build.row, sides=sides, batches=batches, max_attempts=attempts)
+        beside = self.background.round_beside(view.run, build.k) if self.background else None
         number = self.store.open_iteration(self.master_lease, new, beside=beside)
         self._builds.popleft()
-        self.watcher.opened(number, proposal)
+        self.watcher.opened(number, build.row)
 
-    def _apply(self, run: Run, iteration: Iteration) -> None:
+    def _apply(self, view: RunView) -> None:
+        run, iteration = view.run, oldest(view)
+        assert iteration is not None
         parts = self.store.games_by_time_control(run, iteration.id).get(iteration.id, ())
         update = updated(self.tuning, run.state, run.theta, iteration, parts)
         self._last_update = (iteration, update)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Generic, Literal, Protocol, Self, TypeVar
 
 from spsa.algorithms import settings_faults
-from spsa.algorithms.tuning import Proposal, Tuning, tuning
+from spsa.algorithms.tuning import Tuning, tuning
 from spsa.builds.git import SourceCommit
 from spsa.core import Update
 from spsa.core.game_settings import GameSettings
@@ -161,7 +161,7 @@ class Watcher(Protocol):
     """Is notified of each view of the run, each opened and each applied iteration; never raises."""
 
     def saw(self, view: RunView) -> None: ...
-    def opened(self, number: int, proposal: Proposal) -> None: ...
+    def opened(self, number: int, iteration: Iteration) -> None: ...
     def applied(self, iteration: Iteration, update: Update) -> None: ...
 
 

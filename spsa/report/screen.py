@@ -12,7 +12,6 @@ from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from spsa.algorithms.tuning import Proposal
 from spsa.core import Update
 from spsa.db import Store
 from spsa.db.run_view import RunView
@@ -168,10 +167,10 @@ class Progress:
     def saw(self, view: RunView) -> None:
         self._display.attempt(lambda: self._show(view.run))
 
-    def opened(self, iteration_number: int, proposal: Proposal) -> None:
+    def opened(self, iteration_number: int, iteration: Iteration) -> None:
         if not self._display.is_live:
-            gains = f"c_k {number(proposal.c_k)} a_k {number(proposal.a_k)}"
-            self._say(f"iteration {counted(proposal.k, iteration_number)} opened: {gains}")
+            gains = f"c_k {number(iteration.c_k)} a_k {number(iteration.a_k)}"
+            self._say(f"iteration {counted(iteration.k, iteration_number)} opened: {gains}")
 
     def applied(self, iteration: Iteration, answer: Update) -> None:
         void = f", {iteration.void_games} void" if iteration.void_games else ""

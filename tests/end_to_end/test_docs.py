@@ -89,7 +89,7 @@ def test_what_is_not_there_is_found(tmp_path):
 ARCHITECTURE = DOCS["architecture.md"].read_text(encoding="utf-8")
 NAMES = r"`((?:spsa|worker)(?:\.\w+)+)`"
 WALKS = {  # as many forms, of the delivery with most, and modules
-    "From the result of a game to theta": (12, 18),
+    "From the result of a game to theta": (11, 18),
     "From a claim to a move": (9, 15),
     "From a value of params.toml": (14, 23),
 }

@@ -71,7 +71,7 @@ class Watched:
     def saw(self, view) -> None:
         self.views += 1
 
-    def opened(self, number, proposal) -> None:
+    def opened(self, number, iteration) -> None:
         self.opened_numbers.append(number)
 
     def applied(self, iteration, answer) -> None:
