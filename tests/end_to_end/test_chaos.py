@@ -28,7 +28,7 @@ MACHINES = ("first", "second")
 VICTIMS = {"server": 6, "direct": 4, "first": 4, "second": 4, "master": 4}
 """How often each is killed."""
 
-pytestmark = pytest.mark.timeout(1800 if LONG else 600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800 if LONG else 600)]
 
 
 @dataclass(slots=True)

@@ -207,6 +207,7 @@ def _is_held(reader):
         return True
 
 
+@pytest.mark.slow
 def test_a_mail_arrives_by_apprise(tmp_path):
     if "CI" not in os.environ:
         pytest.importorskip("apprise")

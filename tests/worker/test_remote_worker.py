@@ -71,6 +71,7 @@ def test_a_machine_that_is_revoked_ends_at_once_and_its_engines_too(start, serve
     wait_until(lambda: not running_with(f"--pid={pid}"))
 
 
+@pytest.mark.slow
 def test_a_command_follows_when_a_worker_has_ended_by_itself(start, server, play, tmp_path):
     """With what the worker's own environment has, but its token."""
     over = tmp_path / "over"
@@ -337,6 +338,7 @@ def test_an_old_worker_becomes_the_servers_before_it_registers(start_pyz, server
     assert f"-{pid}-" in registered.json["name"]  # the process became the new version
 
 
+@pytest.mark.slow
 def test_what_it_plays_is_reported_before_it_changes(start_pyz, server, play, tmp_path, file):
     """fishtest 2131: an old worker left its tasks to run out."""
     gate = tmp_path / "gate"
@@ -368,6 +370,7 @@ def test_what_it_plays_is_reported_before_it_changes(start_pyz, server, play, tm
     assert over == " ".join([*running.args, ""]), "once, and the other is started as this one was"
 
 
+@pytest.mark.slow
 def test_a_server_that_becomes_strict_interrupts_the_games_and_updates(
     start_pyz, server, play, tmp_path, file, monkeypatch
 ):
@@ -387,6 +390,7 @@ def test_a_server_that_becomes_strict_interrupts_the_games_and_updates(
     assert "first it 1 batch 0: handed back" in running.log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", [PROTOCOL, PROTOCOL + 1])
 def test_a_file_that_is_not_what_the_server_announces_is_tried_once(
     start_pyz, server, play, protocol, file
@@ -457,6 +461,7 @@ def test_a_file_that_has_failed_cannot_replace_a_worker_that_the_server_refuses(
         updates.check()
 
 
+@pytest.mark.slow
 def test_a_direct_worker_waits_for_its_tables_and_keeps_its_secret(sqlite_url, tmp_path, sql):
     words = ("--spsa", "-c", 1)
     variables = {"DATABASE_URL": sqlite_url, "XDG_CACHE_HOME": str(tmp_path)}
