@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
@@ -250,11 +249,15 @@ def value_of(kind: type[Entity], row: Any) -> Entity:
 
     PostgreSQL makes decimal numbers of sums over whole ones.
     """
-    found = {name: int(v) if isinstance(v, Decimal) else v for name, v in row._mapping.items()}
-    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    names = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    found = {
+        name: int(value) if isinstance(value, Decimal) else value
+        for name, value in row._mapping.items()
+        if name in names
+    }
     if "tally" in names:
         found["tally"] = tally_of(row)
-    return kind(**{name: value for name, value in found.items() if name in names})
+    return kind(**found)
 
 
 def add(connection: sa.Connection, row: Base, **others: Any) -> Any:
