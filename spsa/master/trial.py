@@ -44,6 +44,8 @@ _COMPILERS = (
     (r":\d+:\d+: error: |internal compiler error|unrecognized command-line", "clang", "clang++"),
 )
 """Failures, and compilers of C and C++ that may be without them."""
+_SUBCOMMAND = re.compile(r"(?m)^[ |]*std(?:err|out): +uci\b")
+"""The usage of a program that is an engine only by a word behind its name."""
 _CHOICES = re.compile(r"name one of: (.+)")
 _ADVICE = (
     (
@@ -161,7 +163,9 @@ def _mended(said: str, setup: Setup, made: list[str], tree: Path) -> Iterator[Se
         folder = PurePath(str(setup.build["source_path"])).name
         names = sorted(choices[1].split(", "), key=lambda name: name != folder)
         yield from (setup.with_build(binary=name) for name in _likeliest(names))
-    if command and "ended without making" in said:
+    if _SUBCOMMAND.search(said):
+        yield replace(setup, engine={**setup.engine, "arguments": ["uci"]})
+    if command and ("ended without making" in said or "SIGILL" in said):
         yield from (setup.with_build(binary=path) for path in _likeliest(made))
     for failure, *compilers in _COMPILERS:
         if command and re.search(failure, said) and shutil.which(compilers[1].split()[0]):
@@ -223,6 +227,8 @@ def _difference(before: Setup, after: Setup) -> str:
     """The key that has changed, as it stands in config.toml."""
     if before.time_control != after.time_control:
         return 'kind = "clock" in [time_control]'
+    if before.engine != after.engine:
+        return f"[engine] arguments = {json.dumps(after.engine['arguments'])}"
     key = next(key for key, value in after.build.items() if before.build.get(key) != value)
     return f"[build] {key} = {json.dumps(after.build[key], ensure_ascii=False)}"
 

@@ -69,6 +69,7 @@ _MARKS = r"""
 (binary_expression left: (number_literal) @bare operator: "-" (#eq? @bare "7"))
 (binary_expression operator: ["&" "|" "^" "==" "!="] (number_literal) @bare)
 (binary_expression operator: ["<<" "%"] right: (number_literal) @bare)
+(binary_expression operator: ">>" right: (number_literal) @bare (#match? @bare "^[2-6]\\d$"))
 """
 _UNIT = r"""
 (binary_expression left: (_) @value operator: "*" right: (_) @_unit
@@ -98,6 +99,8 @@ _MARKS_OF_CPP = r"""
   @bare
 (subscript_argument_list . [(identifier) (qualified_identifier)] @length .)
 (subscript_argument_list . (field_expression field: (_) @length) .)
+(template_argument_list (type_descriptor) [(identifier) (qualified_identifier)] @length)
+(template_argument_list (type_descriptor) (type_descriptor type: (_) @length) .)
 (call_expression function: (identifier) @callee arguments:
   (argument_list . (qualified_identifier) @name . (_) . (_)) @arguments) @bounds
 (for_range_loop declarator: (_) @bare)

@@ -73,6 +73,7 @@ _MARKS = r"""
 (binary_expression left: (integer_literal) @bare operator: "-" (#eq? @bare "7"))
 (binary_expression operator: ["&" "|" "^" "==" "!="] (integer_literal) @bare)
 (binary_expression operator: ["<<" "%"] right: (integer_literal) @bare)
+(binary_expression operator: ">>" right: (integer_literal) @bare (#match? @bare "^[2-6]\\d$"))
 (ERROR) @broken
 (MISSING) @broken
 """

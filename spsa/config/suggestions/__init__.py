@@ -127,7 +127,7 @@ def _of_file(
         guessed = (
             against.NUMBERED if id(one) in numbered else "",
             against.COPY if id(one) in copies else "",
-            *told.against(one.name),
+            *told.against(one),
             against.to_coarse(one, _name(one)),
             against.SIGNS if are_signs else "",
             against.to_name(_name(one)),

@@ -14,6 +14,7 @@ from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFi
 
 NUMBERED = "numbered one after the other, as indexes and flags are"
 COPY = "a copy of numbers that stand beside it, as a tuner has"
+SET_ANEW = "no more than a default: another value is set in its place"
 COUNTED = "the length or an index of an array"
 SIGNS = "signs and directions"
 UNRELATED = "neither the file nor the name speaks of search or evaluation"
@@ -96,10 +97,12 @@ _OF_NAME = (
         r"|(VICTIM|ATTACKER|AGGRESSOR)_(VALUE|SCORE)S?|(\w+_)?TABLE_(SIZE|OFFSETS?)"
         r"|(\w+_)?((SQ|PC|OPP)_OFFSET|EVAL_SCALE(_[A-Z])?)|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
     ),
-    _Rule(_STANDARD, r"(\w+_)?DRAW_(SCORE|VALUE)", r"BOOK|CONTEMPT|STYLE|PERIODIC\w*|FEN"),
+    _Rule(
+        _STANDARD, r"(\w+_)?DRAW_(SCORE|VALUE)|SCORE_DRAW", r"BOOK|CONTEMPT|STYLE|PERIODIC\w*|FEN"
+    ),
     _Rule(
         _SIZE,
-        word=r"BENCH\w*|BITS?|BYTES|CURRMOVE|DIM(S|ENSIONS?)?|DIR(ECTION)?S?|LEFT|RIGHT|FRC|EPS(ILON)?|FLAGS?"
+        word=r"BENCH\w*|BITS?|BYTES|CURR(ENT|MOVE)|DIM(S|ENSIONS?)?|DIR(ECTION)?S?|LEFT|RIGHT|FRC|EPS(ILON)?|FLAGS?"
         r"|FRACTIONS|HASH|HEIGHT|IDS?|INDENT|INDEXES|INF|INFINITE|INTERVAL|INVALID|LEN|(MVV)?LVA|MASKS?"
         r"|ME(GA|BI)BYTES?|NONE|NORMALI[SZ]\w+|NUM|NR|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFTS?|SKIP|SLOTS|SQ|STRIDES?"
         r"|SYZYGY|TYPES|UNITS?|UNKNOWN|VERBOSE|VERSION|WIN|WON",
@@ -147,10 +150,11 @@ def to_declared(name: str, maker: str = "") -> str:
 
 def _first(rules: Iterable[_Rule], name: str) -> str:
     parts = words(name)
-    parts = parts[1:] if len(parts) > 1 and parts[0] in ("G", "K", "M", "S") else parts
+    parts = parts[1:] if len(parts) > 1 and parts[0] in ("C", "G", "K", "M", "S") else parts
     return next((rule.reason for rule in rules if rule.holds(parts)), "")
 
 
+_VALUE = re.compile(r"\b[^\W\d]\w*\b(?!\s*[(:])")  # no call, no class
 _ENDS = {2**bits - below for bits in (15, 16) for below in (0, 1)}
 _SIZES = {2**n for n in range(12, 21)}
 _UNITS = {10**n for n in range(1, 7)} | {2**n for n in range(1, 21)} | {63, 127, 255}
@@ -173,7 +177,10 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
     ),
     (
         "on or off, by its name",
-        lambda e, size: size <= 1 and holds(_SWITCH, (w := words(e.location.name))[:1] + w[-1:]),
+        lambda e, size: (
+            size <= 1
+            and holds(_SWITCH, (w := words(_VALUE.findall(str(e.location))[-1]))[:1] + w[-1:])
+        ),
     ),
     (ZERO, lambda _, size: size == 0),
     (
@@ -221,9 +228,14 @@ def of_piece(name: str) -> bool:
 NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
 _SIZED = re.compile(r"\b(?!return\b)[a-z]\w*\s+(\w+)(?:\[\w+\])*\[(\d{1,9})\]")
 """A table, and its last length: int LMP[2][16]."""
-_VALUE = re.compile(r"\b[^\W\d]\w*\b(?!\s*[(:])")  # no call, no class
 _PHASED = re.compile(r"(?i)\b\w*(?:phase|game_?factor)\w*\s*[-+]?=(?!=)([^;{}]*)")
 """What the phase of a game is made of: phase += count(KNIGHTS) * KNIGHT_WEIGHT;"""
+_NAMED_VALUES = re.compile(r"\b(\w+)[ \t]+[\w:]+\s*=?\s*\{(\s*\.\w+\s*=[^{}]*)\}")
+_FIELD = re.compile(r"\.(\w+)\s*=(?!=)")
+"""Params tuned = {.margin = 80, .depth = 3};"""
+_HANDED_ON = re.compile(r"\b(\w+)(?:\.|->)(\w+)\s*=\s*(?:(?:(\w+)(?:\.|->))(?:m_)?|m_)\2_?\s*;")
+"""limits.margin = options.margin; or m_margin."""
+_OF_TYPE = re.compile(r"\b(\w+)[ \t]*[&*]*[ \t]+[&*]*(\w+)\s*[;,)({=]")
 _TRUTH = re.compile(rb"\b(?:true|false)\b")
 
 
@@ -236,8 +248,9 @@ class Told(NamedTuple):
     names: Mapping[str, set[str]]
     left_out: set[tuple[str, bool | None]]
 
-    def against(self, name: str) -> Iterator[str]:
-        return (reason for reason, names in self.names.items() if name in names)
+    def against(self, one: SourceConstant) -> Iterator[str]:
+        own = {one.name, "::".join((*one.scope[-1:], one.name))}
+        return (reason for reason, names in self.names.items() if not own.isdisjoint(names))
 
 
 def told_by(files: Collection[SourceFile]) -> Told:
@@ -249,6 +262,7 @@ def told_by(files: Collection[SourceFile]) -> Told:
         names={
             COUNTED: {name for file in files for name in (*file.lengths, *_reaching(file))},
             PHASE: counts.intersection(_VALUE.findall(" ".join(chain(*phased)))),
+            SET_ANEW: {name for file in files for name in _set_anew(NO_CODE.sub("", file.text))},
         },
         left_out={
             key for key, n in told.items() if n < told[key[0], not key[1]] and key[1] is not None
@@ -270,6 +284,18 @@ def _reaching(file: SourceFile) -> Iterator[str]:
                 yield one.name
 
 
+def _set_anew(text: str) -> Iterator[str]:
+    """The fields, as Limits::margin, whose default is replaced wherever such an object is made."""
+    for made, values in _NAMED_VALUES.findall(text):
+        yield from (f"{made}::{name}" for name in _FIELD.findall(values))
+    handed = _HANDED_ON.findall(text)
+    types = {name: set[str]() for to, _, source in handed for name in (to, source)}
+    for made, name in _OF_TYPE.findall(text) if handed else ():
+        types.get(name, set()).add(made)
+    for to, name, source in handed:
+        yield from (f"{made}::{name}" for made in types[to] - types[source])
+
+
 def switch(file: SourceFile, element: Element) -> tuple[str, bool | None]:
     """What declares a number, and whether the next word of that kind in its line is `true`."""
     end = file.content.find(b"\n", element.end)
@@ -288,7 +314,8 @@ _OTHER_FOLDERS = (
 )
 """Folders whose files do other work whatever they are called."""
 _OTHER_FILES = (
-    r"tun\w+(eval|hce|ps\w+)|nn|uci\w*|\w*(nnue|network|test|data[gs]e|selfplay|texel|train)\w*"
+    r"tun\w+(eval|hce|ps\w+)|nn|uci\w*|\w*(nnue|neural|network|test|data[gs]e|selfplay|texel|train)"
+    r"\w*"
 )
 """Files of a tuner's evaluation, of a network, of training and of the protocol."""
 

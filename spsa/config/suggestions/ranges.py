@@ -199,7 +199,8 @@ def _of_table(found: Numbers, pairs: set[Location]) -> str:
         return against.SIGNS  # the moves of a piece
     if len(numbers) > 4 and len({*numbers} - {0}) == 1:
         return against.IN_TABLE
-    if len(numbers) > 4 and all(1 <= a < b and b % a == 0 for a, b in pairwise(numbers)):
+    powers = [number for number in numbers if number] if 1 in numbers else numbers
+    if len(powers) > 4 and all(1 <= a < b and b % a == 0 for a, b in pairwise(powers)):
         return against.NUMBERED
     places = {place.accesses[:-1] if place in pairs else place.accesses for place in found}
     rows = 2 if len({place[:1] for place in places}) == 2 else 1
