@@ -15,7 +15,7 @@ from spsa.master.probe import A_GAME, Probed, Prober, Tried, proposed_steps
 from spsa.master.start import checked_space
 from spsa.openings.book import load
 from spsa.output import echo, echo_json
-from spsa.report.table import Column, TextTable, View, by, number, percent, records, terminal
+from spsa.report.table import Column, TextTable, View, number, percent, records, terminal
 from spsa.text import plural
 
 _GAMES = 4
@@ -125,7 +125,7 @@ def _table(proposed: Mapping[str, Number]) -> View:
             Column("step", "step", "parameter.step"),
             Column("dead", "", "is_dead"),
             Column("moves_changed", "moves changed", show=percent),
-            Column("score_change", "score change, cp", show=by("{:.1f}")),
+            Column("score_change", "score change, cp", show="{:.1f}".format),
             Column(
                 "proposed_step",
                 "proposed step",

@@ -250,7 +250,7 @@ def place(one: VoidGame | FailedBatch) -> str:
 
 def binary(key: str, heading: str) -> Column:
     """A column of the beginning of a hash."""
-    return Column(key, heading, show=lambda sha256: (sha256 or "")[:12], kind="word", rank=2)
+    return Column(key, heading, show=lambda sha256: sha256[:12], kind="word", rank=2)
 
 
 VOIDS = View(

@@ -5,15 +5,16 @@ style sheet, as `var(--first)`, so that a figure follows the theme; `assets/figu
 Names in hover texts and axes are text on one line without markup, because Plotly knows some tags.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from spsa.core.scoring import elo
 from spsa.db.history_queries import WorkerShare
 from spsa.master.verdict import START
 from spsa.report.parameters import ParameterStatus
 from spsa.report.report import RunHistory
-from spsa.report.table import estimate, number, plain, plus_minus
+from spsa.report.table import number, plain, plus_minus
 from spsa.text import NAME_LENGTH, plural, printable
 
 Figure = Mapping[str, Any]
@@ -33,19 +34,23 @@ _ROW = 22  # pixels
 
 def figures(history: RunHistory) -> dict[str, Figure]:
     """The figures of a run by name, without those that have nothing to show yet."""
-    found = {
-        "elo": elo_figure(history),
-        "parameters": parameters_figure(history),
-        "moved": moved_figure(history),
-    }
+    found = {"elo": elo_figure(history)}
+    if len(history.ks) > 1:
+        found |= {"parameters": parameters_figure(history), "moved": moved_figure(history)}
     return {name: plain(figure) for name, figure in found.items() if figure["data"]}
 
 
-def _figure(traces: Iterable[Trace], x: str, y: str, **layout: Any) -> Figure:
-    axes: dict[str, Any] = {"xaxis": {"title": {"text": x}}, "yaxis": {"title": {"text": y}}}
-    for name, more in layout.items():
-        axes[name] = {**axes.get(name, {}), **more} if isinstance(more, dict) else more
-    return {"data": list(traces), "layout": axes}
+def _figure(traces: Sequence[Trace], x: str, y: str, **layout: Any) -> Figure:
+    """Of these traces; what is given for an axis stands beside its title."""
+    axes = {"xaxis": {"title": {"text": x}}, "yaxis": {"title": {"text": y}}}
+    axes = {name: title | layout.pop(name, {}) for name, title in axes.items()}
+    return {"data": traces, "layout": axes | layout}
+
+
+def _ticks(names: Sequence[str]) -> dict[str, Any]:
+    """An axis with these names at 0, 1, 2 and so on."""
+    at = list(range(len(names)))
+    return {"tickvals": at, "ticktext": names, "automargin": True, "zeroline": False}
 
 
 def _name(text: str) -> str:
@@ -66,7 +71,7 @@ def elo_figure(history: RunHistory) -> Figure:
     traces: list[Trace] = []
     if (curve := history.measured.curve) is not None:
         games, both = history.games(curve.ks), list(zip(curve.elo, curve.errors, strict=True))
-        edge = [elo - error for elo, error in both] + [elo + error for elo, error in both[::-1]]
+        edge = [mid - error for mid, error in both] + [mid + error for mid, error in both[::-1]]
         band = {"fill": "toself", "fillcolor": "var(--band)", "line": {"width": 0}}
         name, x = "95% interval of all matches together", [*games, *games[::-1]]
         traces.append(_trace(name, x, edge, hoverinfo="skip", **band))
@@ -88,19 +93,21 @@ def elo_figure(history: RunHistory) -> Figure:
 
 def _last_label(history: RunHistory) -> list[dict[str, Any]]:
     """The measured Elo, that of the answer, beside its point."""
-    curve, last, elo = history.measured.curve, history.measured.last, history.measured.elo
-    if elo is None or last is None:
+    curve, last, found = history.measured.curve, history.measured.last, history.measured.elo
+    if found is None or last is None:
         return []
     look = {"showarrow": False, "xanchor": "right", "yanchor": "bottom", "yshift": 8, "xshift": -6}
     (x,) = history.games([last.iteration.opened_on if curve is None else curve.ks[-1]])
-    told = {"text": plus_minus(elo.value, elo.error), "font": {"color": "var(--text)"}}
-    return [{"x": x, "y": elo.value, **told, **look}]
+    told = {"text": plus_minus(found.value, found.error), "font": {"color": "var(--text)"}}
+    return [{"x": x, "y": found.value, **told, **look}]
 
 
 def _matches(name: str, history: RunHistory, colour: str) -> list[Trace]:
     """What each match measured, with its 95% interval; nothing before the first pair of any."""
     played = [match for match in history.validations if match.tally.pairs]
-    found = [one for match in played if (one := estimate(match.tally)) is not None]
+    if not played:
+        return []
+    found = [elo(match.tally) for match in played]
     trace = _trace(
         name,
         history.games([match.iteration.opened_on for match in played]),
@@ -111,7 +118,7 @@ def _matches(name: str, history: RunHistory, colour: str) -> list[Trace]:
         text=[plural(match.tally.games, "game") for match in played],
         hovertemplate="%{y:+.1f} ± %{error_y.array:.1f} Elo, %{text}<extra></extra>",
     )
-    return [trace] if played else []
+    return [trace]
 
 
 def compared_figures(histories: Sequence[RunHistory]) -> dict[str, Figure]:
@@ -128,17 +135,17 @@ def compared_figures(histories: Sequence[RunHistory]) -> dict[str, Figure]:
 
 
 def _estimate(name: str, history: RunHistory, colour: str) -> list[Trace]:
-    """What the rule's model believes, dashed; nothing before the first result."""
-    gain, hover = history.gain or (), "%{y:+.1f} Elo after %{x:,} games, estimated<extra></extra>"
+    """What the rule's model believes, dashed; nothing where it does not know."""
+    if history.gain is None:
+        return []
+    hover = "%{y:+.1f} Elo after %{x:,} games, estimated<extra></extra>"
     look = {"line": {"dash": "dash"}, "hovertemplate": hover}
-    line = _line(name, history.games(history.ks), gain, colour, **look)
-    return [line] if gain and len(history.ks) > 1 else []
+    return [_line(name, history.games(history.ks), history.gain, colour, **look)]
 
 
 def parameters_figure(history: RunHistory) -> Figure:
     """All paths of theta in steps from the start, those that moved most in front."""
-    paths = history.parameters if len(history.ks) > 1 else ()
-    traces = [_path(history, path, i) for i, path in enumerate(paths)]
+    traces = [_path(history, path, i) for i, path in enumerate(history.parameters)]
     traces.sort(key=lambda trace: abs(trace["y"][-1]))
     few = len(traces) <= _LEGEND
     return _figure(traces, "games", "steps from the start", showlegend=few, hovermode="closest")
@@ -160,8 +167,6 @@ def _path(history: RunHistory, path: ParameterStatus, i: int) -> Trace:
 def moved_figure(history: RunHistory) -> Figure:
     """How far each parameter has moved, the farthest on top."""
     paths = sorted(history.parameters, key=lambda path: abs(path.steps_moved))
-    if len(history.ks) < 2 or not paths:
-        return {"data": [], "layout": {}}
     names = [_name(path.name) for path in paths]
     trace = _trace(
         "now",
@@ -173,14 +178,13 @@ def moved_figure(history: RunHistory) -> Figure:
         marker={"size": 8, "color": "var(--first)"},
         hovertemplate="%{text} %{customdata}, %{x:+.2f} steps<extra></extra>",
     )
-    ticks = {"tickvals": trace["y"], "ticktext": names, "automargin": True, "zeroline": False}
     return _figure(
         [trace],
         "steps",
         "",
         xaxis={"rangemode": "tozero"},
         height=max(180, 80 + _ROW * len(paths)),
-        yaxis={**ticks, "range": [-0.7, len(paths) - 0.3]},
+        yaxis={**_ticks(names), "range": [-0.7, len(paths) - 0.3]},
         showlegend=False,
         hovermode="closest",
     )
@@ -205,9 +209,8 @@ def worker_figures(parts: Sequence[WorkerShare]) -> dict[str, Figure]:
         "hovertemplate": "%{text}, %{z:,.0f} games an hour a slot<extra></extra>",
         "colorbar": {"title": {"text": "games/h"}, "thickness": 12, "nticks": 3},
     }
-    ticks = {"tickvals": trace["y"], "ticktext": list(map(_name, workers)), "automargin": True}
+    axis = _ticks([_name(worker) for worker in workers])
     height = max(160, 90 + _ROW * len(workers))
-    axis = {**ticks, "zeroline": False}
     return {"workers": plain(_figure([trace], "part of the run", "", height=height, yaxis=axis))}
 
 

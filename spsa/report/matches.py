@@ -20,7 +20,6 @@ from spsa.planning.strength import StrengthCurve
 from spsa.report.table import (
     Column,
     View,
-    by,
     count,
     elo_text,
     estimate,
@@ -53,7 +52,7 @@ def games_of(get: str, target: str) -> Column:
     return Column("", "games", both, lambda of: f"{of[0]:,}/{of[1]:,}")
 
 
-_GAIN = by("{:.4g}")
+_GAIN = "{:.4g}".format
 ITERATIONS = View(
     "iterations",
     (
@@ -135,10 +134,8 @@ class Match:
             yield f"test of normalised Elo {hypotheses}: LLR {ratio(test)}{end}"
 
 
-def ratio(test: Mapping[str, Any] | None) -> str:
+def ratio(test: Mapping[str, Any]) -> str:
     """`+2.96 (-2.94, 2.94) H1`: the LLR of a sequential test, its bounds, what it accepts."""
-    if test is None:
-        return ""
     bounds = f"({test['lower']:.2f}, {test['upper']:.2f})"
     return f"{test['llr']:+.2f} {bounds} {test['hypothesis'] or ''}".strip()
 
@@ -263,8 +260,10 @@ TIME_CONTROLS = View(
         Column("", "games", "tally.games", count),
         *RESULT,
         Column("draw_rate", "draws", show=percent),
-        Column("game_seconds", "seconds a game", show=by("{:.3g}"), rank=5),
-        Column("weight", "weight", show=by("{:.2f}"), note="of a pair for the rule, 1 in the mean"),
+        Column("game_seconds", "seconds a game", show="{:.3g}".format, rank=5),
+        Column(
+            "weight", "weight", show="{:.2f}".format, note="of a pair for the rule, 1 in the mean"
+        ),
     ),
     "All games of the tuning, and those of all matches that measure it, against one opponent.",
 )

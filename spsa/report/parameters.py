@@ -11,7 +11,7 @@ from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.history_queries import ThetaPoint
 from spsa.db.tables import Run
-from spsa.report.table import Column, View, by, number, values
+from spsa.report.table import Column, View, number, values
 
 AT_BOUND_STEPS = 0.5
 POINTS = 16
@@ -91,7 +91,7 @@ PARAMETERS = View(
         Column("", "supported", "other_supported", rank=5, note="by all games together"),
         Column("supported_sd", "± sd", rank=5, note="by the rule's own model"),
         Column("played", "played as", rank=8),
-        Column("steps_moved", "steps moved", show=by("{:+.2f}"), rank=2),
+        Column("steps_moved", "steps moved", show="{:+.2f}".format, rank=2),
         Column("path", "path", show=lambda path: sparkline(path), kind="word", rank=1),
         Column("minimum", "min", rank=9),
         Column("maximum", "max", rank=9),

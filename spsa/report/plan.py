@@ -9,17 +9,7 @@ from spsa.core.parameter import Parameter
 from spsa.core.params import Space
 from spsa.planning.plan import Plan
 from spsa.planning.plan_inputs import UNBALANCED_ELO, Openings, PlanInputs
-from spsa.report.table import (
-    Column,
-    TextTable,
-    View,
-    by,
-    duration,
-    percent,
-    plain,
-    records,
-    sentence,
-)
+from spsa.report.table import Column, TextTable, View, duration, percent, plain, records, sentence
 from spsa.text import plural
 
 _NAMED = 6
@@ -63,7 +53,7 @@ COSTS = View(
     (
         Column("time_control", "time control", kind="name"),
         Column("games", "games an iteration"),
-        Column("seconds", "seconds a game", show=by("{:.3g}")),
+        Column("seconds", "seconds a game", show="{:.3g}".format),
         Column("part", "of the time", show=percent),
     ),
 )
@@ -78,8 +68,8 @@ RECOVERIES = View(
             "recovered (95%)",
             lambda row: f"{row[0] * row[1].mean:z.1f} ± {1.96 * row[0] * row[1].error:.1f}",
         ),
-        Column("spread", "one run (1 sd)", lambda row: row[0] * row[1].spread, by("± {:.1f}")),
-        Column("", "part", lambda row: row[1].mean, by("{:z.0%}")),
+        Column("spread", "one run (1 sd)", lambda row: row[0] * row[1].spread, "± {:.1f}".format),
+        Column("", "part", lambda row: row[1].mean, "{:z.0%}".format),
     ),
 )
 """Of Elo to gain, and what is recovered of it, as a part."""

@@ -85,7 +85,7 @@ def news_of(
         reason = f", {run.reason}" if run.reason else ""
         if status.measured.elo is None and follows and not is_ending:
             measured = f"a match of {plural(follows, 'game')} against {against} follows"
-        found = f"{played}, {plural(status.games.games, 'game')}{reason}; {measured}"
+        found = f"{played}, {plural(status.totals.tally.games, 'game')}{reason}; {measured}"
         advice = "; ".join(status.ends())
         yield News(str(run.status), run.finished_at.isoformat(), found, advice or verdict)
 

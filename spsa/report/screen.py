@@ -23,7 +23,7 @@ from spsa.report.alarms import look
 from spsa.report.matches import ITERATIONS, MATCHES, TIME_CONTROLS
 from spsa.report.parameters import PARAMETERS, ParameterStatus
 from spsa.report.status import Status, wanted_games
-from spsa.report.table import TextTable, View, elo_text, number, score, sentence
+from spsa.report.table import TextTable, View, elo_text, score, sentence, shown
 from spsa.report.workers import WORKERS
 from spsa.text import LINE_LENGTH, plural, printable
 
@@ -169,7 +169,7 @@ class Progress:
 
     def opened(self, iteration_number: int, iteration: Iteration) -> None:
         if not self._display.is_live:
-            gains = f"c_k {number(iteration.c_k)} a_k {number(iteration.a_k)}"
+            gains = f"c_k {shown(iteration.c_k)} a_k {shown(iteration.a_k)}"
             self._say(f"iteration {counted(iteration.k, iteration_number)} opened: {gains}")
 
     def applied(self, iteration: Iteration, answer: Update) -> None:

@@ -11,8 +11,8 @@ from spsa.algorithms.time_controls import TimeControlSums
 from spsa.builds.git import SourceCommit
 from spsa.core import Builds
 from spsa.core.json_values import as_written
-from spsa.core.scoring import Tally
 from spsa.db import Store
+from spsa.db.history_queries import Totals
 from spsa.db.read_queries import RunOverview
 from spsa.db.run_queries import VERDICT
 from spsa.db.tables import Iteration, Run
@@ -105,8 +105,7 @@ class Status:
     """All that `status` shows."""
 
     run: Run
-    games: Tally
-    void_games: int
+    totals: Totals
     age_seconds: float
     # since a game could be reported: the oldest open iteration, or else the run, and the oldest
     # claim that is held, were there
@@ -116,7 +115,6 @@ class Status:
     validations: tuple[Match, ...]
     parameters: tuple[ParameterStatus, ...]
     workers: tuple[FleetMember, ...]
-    bounded: int
     verdict: Verdict
     said_stop: bool  # by the last verdict that its master recorded
     purged_games: int
@@ -232,7 +230,7 @@ class Status:
         if not run.tunes:
             return f"run {run.name}: {what}"
         told = f"run {run.name}: {run.status}" + (f", {plural(alarms, 'alarm')}" if alarms else "")
-        told += f", {what}, {plural(self.games.games, 'game')}"
+        told += f", {what}, {plural(self.totals.tally.games, 'game')}"
         return f"{told}, {run.algorithm}, seed {run.seed}"
 
     def answer_lines(self) -> Iterator[str]:
@@ -288,10 +286,10 @@ class Status:
         if self.purged_games:
             purged = plural(self.purged_games, "game")
             yield f"{purged} removed by {plural(run.purges, 'purge')}"
-        if self.void_games:
-            yield f"{plural(self.void_games, 'void game')} (played again, never counted)"
-        if self.bounded:
-            yield f"{plural(self.bounded, 'step')} bounded: a result was implausibly one-sided"
+        if voids := self.totals.void_games:
+            yield f"{plural(voids, 'void game')} (played again, never counted)"
+        if bounded := self.totals.bounded_steps:
+            yield f"{plural(bounded, 'step')} bounded: a result was implausibly one-sided"
 
     @property
     def believed(self) -> str:
@@ -306,12 +304,16 @@ class Status:
 
     @property
     def pace(self) -> str:
-        """`left: 2h, at 1,200 games an hour; 3 workers on 12 slots`; "" if nothing is played."""
+        """`left: 2h, at 90 games an hour; 3 workers on 12 slots, 1 set aside`; "" if at rest."""
         if self.is_over or any(alarm.kind in STANDSTILL for alarm in self.alarms):
             return ""
-        left, rate = duration(self.seconds_left) or "not known yet", 3600 * self.games_per_second
+        seconds, rate = self.seconds_left, 3600 * self.games_per_second
+        left = "not known yet" if seconds is None else duration(seconds)
         told = f", at {rate:,.0f} games an hour" if rate >= 1 else ""
-        return f"left: {left}{told}; {self.players}"
+        slots = plural(sum(one.worker.concurrency for one in self.playing), "slot")
+        players = f"{plural(len(self.playing), 'worker')} on {slots}"
+        aside = len(self.present) - len(self.playing)
+        return f"left: {left}{told}; {players}" + (f", {aside} set aside" if aside else "")
 
     def alarm_lines(self) -> Iterator[str]:
         """A line an alarm, alike ones in one, without what the answer says."""
@@ -323,14 +325,6 @@ class Status:
         yield self.headline
         told = (self.answer_lines(), self.ends(), self.alarm_lines(), self.notes())
         yield from (f"  {line}" for lines in told for line in lines)
-
-    @property
-    def players(self) -> str:
-        """`3 workers on 12 slots, 1 set aside`."""
-        slots = sum(one.worker.concurrency for one in self.playing)
-        aside = len(self.present) - len(self.playing)
-        told = f"{plural(len(self.playing), 'worker')} on {plural(slots, 'slot')}"
-        return told + (f", {aside} set aside" if aside else "")
 
     @property
     def open_match(self) -> Iteration | None:
@@ -377,9 +371,11 @@ STATUS = View(
         *values("status", "reason", "algorithm", "seed", of="run"),
         Column("iterations_applied", "", "run.applied"),
         *values("max_iterations", "priority", "share", of="run"),
-        *values("games", "void_games", "purged_games"),
+        Column("games", "", "totals.tally"),
+        *values("void_games", of="totals"),
+        *values("purged_games"),
         *values("purges", of="run"),
-        Column("bounded_steps", "", "bounded"),
+        *values("bounded_steps", of="totals"),
         *values("games_per_second", "seconds_left"),
         Column("origin"),
         Column("source", "", lambda status: status.run.settings.get("source")),
@@ -400,7 +396,6 @@ STATUS = View(
 def status(store: Store, run: Run) -> Status:
     """Look at a run; reads only."""
     overviews = store.run_overviews()
-    totals = store.totals(run.id)
     now, open_ones = store.clock(), tuple(store.open_iterations(run.id))
     age = (now - run.created_at).total_seconds()
     window = max(1.0, min(RATE_SECONDS, age))
@@ -414,8 +409,7 @@ def status(store: Store, run: Run) -> Status:
     has_master = {one.name for one in overviews if one.has_master}
     return Status(
         run=run,
-        games=totals.tally,
-        void_games=totals.void_games,
+        totals=store.totals(run.id),
         age_seconds=age,
         waiting_seconds=(now - max((began, *claims))).total_seconds(),
         games_per_second=rate,
@@ -423,7 +417,6 @@ def status(store: Store, run: Run) -> Status:
         validations=matches_of(run, matches[-VALIDATIONS:]),
         parameters=parameters(run, trail(store, run)),
         workers=fleet(store),
-        bounded=totals.bounded_steps,
         verdict=verdict(run, said_stop=said_stop),
         said_stop=said_stop,
         purged_games=sum(one.games for one in store.purges(run.id)) if run.purges else 0,

@@ -20,42 +20,30 @@ from rich.text import Text
 from spsa.core.scoring import Estimate, Tally, elo
 from spsa.text import LINE_LENGTH, NAME_LENGTH, printable, without_passwords
 
-
-def by(template: str, scale: float | None = None) -> Callable[[Any], str]:
-    """A format as of `str.format`, for a value times `scale`; empty where it is unknown."""
-
-    def text(value: Any) -> str:
-        return "" if value is None else template.format(value if scale is None else scale * value)
-
-    return text
-
-
-count = by("{:,}")
+count = "{:,}".format
 """`12,345`"""
 
-percent = by("{:.0%}")
+percent = "{:.0%}".format
 """`12%`"""
 
-time_text = by("{:%Y-%m-%d %H:%M:%S}")
-"""In UTC, to the second."""
 
-
-def unless_zero(value: int | None) -> str:
+def unless_zero(value: int) -> str:
     """A count for a cell, which is empty where there is none."""
     return count(value) if value else ""
 
 
-def number(value: float | None) -> str:
+def thousands(value: float) -> str:
+    """`12` of 12,300: as knps are written."""
+    return f"{value / 1000:,.0f}"
+
+
+def number(value: float) -> str:
     """A value with the digits that matter; a large one with all of its whole digits."""
-    if value is None:
-        return ""
     return f"{value:.0f}" if 999_999.5 <= abs(value) < 1e15 else f"{value:.6g}"
 
 
-def duration(seconds: float | None) -> str:
+def duration(seconds: float) -> str:
     """`2d 3h`, `1h 20m`, `4m 10s`, `0.4s`: two units are enough."""
-    if seconds is None:
-        return ""
     if 0.0 < seconds < 9.95:
         return f"{seconds:.1g}s" if seconds < 0.95 else f"{seconds:.1f}s".replace(".0s", "s")
     whole = round(seconds)
@@ -70,9 +58,9 @@ def joined(text: str) -> str:
     return "; ".join(text.splitlines())
 
 
-def ago(seconds: float | None) -> str:
+def ago(seconds: float) -> str:
     """`4m 10s ago`."""
-    return "" if seconds is None else f"{duration(float(round(seconds)))} ago"
+    return f"{duration(float(round(seconds)))} ago"
 
 
 def estimate(tally: Tally) -> Estimate | None:
@@ -80,10 +68,8 @@ def estimate(tally: Tally) -> Estimate | None:
     return elo(tally) if tally.pairs else None
 
 
-def elo_text(tally: Tally | None) -> str:
-    """`+14.5 ± 31.0`, the 95% interval; a dash before the first pair, nothing without a tally."""
-    if tally is None:
-        return ""
+def elo_text(tally: Tally) -> str:
+    """`+14.5 ± 31.0`, the 95% interval; a dash before the first pair."""
     found = estimate(tally)
     return "-" if found is None else plus_minus(found.value, found.error)
 
@@ -94,14 +80,14 @@ def plus_minus(value: float, error: float) -> str:
     return f"{value:+.{decimals}f} ± {error:.{decimals}f}"
 
 
-def results(tally: Tally | None) -> str:
+def results(tally: Tally) -> str:
     """Wins, losses and draws of plus: `8-7-9`."""
-    return "" if tally is None else f"{tally.wins}-{tally.losses}-{tally.draws}"
+    return f"{tally.wins}-{tally.losses}-{tally.draws}"
 
 
-def pentanomial(tally: Tally | None) -> str:
+def pentanomial(tally: Tally) -> str:
     """Pairs by the points of plus, 0 to 2."""
-    return "" if tally is None else " ".join(str(n) for n in tally.pentanomial)
+    return " ".join(map(str, tally.pentanomial))
 
 
 def score(tally: Tally) -> str:
@@ -112,7 +98,7 @@ def score(tally: Tally) -> str:
 
 
 def shown(value: Any, between: str = ", ") -> str:
-    """A value of any type as people read it; empty where it is unknown.
+    """A value of any type as people read it, a time in UTC to the second.
 
     In a list the pair of an iteration and its batch, `[5, 1]`, is `5.1`.
     """
@@ -121,7 +107,7 @@ def shown(value: Any, between: str = ", ") -> str:
     if isinstance(value, float):
         return number(value)
     if isinstance(value, datetime):
-        return time_text(value)
+        return f"{value:%Y-%m-%d %H:%M:%S}"
     if isinstance(value, list | tuple):
         return between.join(shown(part, ".") for part in value)
     return "" if value is None else str(value)
@@ -166,7 +152,7 @@ class Column:
         heading: on a terminal and a page; empty where only programs read it.
         get: the value of a row, or the path of an attribute, as `share.tally`, which is None where
             a part of it is; the attribute `key` unless given.
-        show: the value as a text.
+        show: the value as a text; not asked where it is None, which is an empty cell.
         rank: 0 is never given up, nor is -1; a narrow terminal goes without the highest first,
             and every table without those in which nothing stands, but for 0.
         note: what it is, if the heading does not say it: for a tooltip.
@@ -193,7 +179,8 @@ class Column:
         return reduce(lambda one, name: None if one is None else getattr(one, name), names, row)
 
     def text(self, row: Any) -> str:
-        return self.show(self.value(row))
+        value = self.value(row)
+        return "" if value is None else self.show(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,17 @@ from spsa.db.read_queries import WorkerRow
 from spsa.db.tables import Run, SetAsideRow
 from spsa.protocol import ACTIVE_SECONDS, words_of
 from spsa.report.events import Alarm, AlarmKind
-from spsa.report.table import Column, View, ago, by, count, elo_text, percent, unless_zero, values
+from spsa.report.table import (
+    Column,
+    View,
+    ago,
+    count,
+    elo_text,
+    percent,
+    thousands,
+    unless_zero,
+    values,
+)
 
 LEVEL = 0.0003
 """The chance that one look at equal machines shows any of them as standing out."""
@@ -260,7 +270,7 @@ MACHINES = View(
             lambda shares: " ".join(map(percent, shares)),
             rank=3,
         ),
-        Column("results_chi_square", "chi-square", "chi_square", by("{:.1f}"), rank=1),
+        Column("results_chi_square", "chi-square", "chi_square", "{:.1f}".format, rank=1),
         Column("batches", "batches", rank=4),
         Column("void_batches", "void", rank=2, note="batches with a void game"),
         Column("late_batches", "late", rank=2, note="batches with a loss on time"),
@@ -307,13 +317,9 @@ class FleetMember:
         return self.worker.seconds_since_seen < ACTIVE_SECONDS or self.worker.games_leased > 0
 
     @property
-    def void_games(self) -> int:
+    def faults(self) -> WorkerShare | WorkerRow:
         """Those of the run, where that is known; else of all runs and matches."""
-        return (self.share or self.worker).void_games
-
-    @property
-    def time_losses(self) -> int:
-        return (self.share or self.worker).time_losses
+        return self.share or self.worker
 
     @property
     def nodes_per_second(self) -> float | None:
@@ -343,9 +349,9 @@ def fleet(
 _SET_ASIDE = View("set aside", values("machine", "sha256", "reason", "actor", "at"))
 
 
-def scale_text(share: WorkerShare | None) -> str:
+def scale_text(share: WorkerShare) -> str:
     """By what a worker multiplied times; empty where all played by the times of the run."""
-    if share is None or share.least_scale == share.most_scale == 1.0:
+    if share.least_scale == share.most_scale == 1.0:
         return ""
     least, most = share.least_scale, share.most_scale
     return f"{least:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
@@ -360,7 +366,6 @@ SHARES = View(
     ),
 )
 
-_KILO = by("{:,.0f}", 1e-3)
 _CLAIMED = "games that it has claimed and not yet reported"
 
 WORKERS = View(
@@ -376,12 +381,12 @@ WORKERS = View(
         Column("games_leased", "claimed", "worker.games_leased", count, rank=2, note=_CLAIMED),
         Column("", "games of the run", "share.tally.games", count, rank=1),
         Column("", "Elo ± 95%", "share.tally", elo_text, rank=5),
-        Column("", "void", "void_games", unless_zero, rank=3),
-        Column("", "time losses", "time_losses", unless_zero, rank=3),
+        Column("", "void", "faults.void_games", unless_zero, rank=3),
+        Column("", "time losses", "faults.time_losses", unless_zero, rank=3),
         Column("failed_batches", "failed batches", show=unless_zero, rank=2),
         Column("", "speed", "report.speed", percent, rank=6, note="of the median of all machines"),
-        Column("", "knps", "nodes_per_second", _KILO, rank=5, note="thousand nodes a second"),
-        Column("", "games/h", "share.games_per_hour", by("{:,.0f}"), rank=4, note="of one slot"),
+        Column("", "knps", "nodes_per_second", thousands, rank=5, note="thousand nodes a second"),
+        Column("", "games/h", "share.games_per_hour", "{:,.0f}".format, rank=4, note="of one slot"),
         Column("", "scale", "share", scale_text, rank=6, note="by what it multiplies times"),
         Column("sandbox", "sandbox", "worker.sandbox", kind="word", rank=8),
         Column("games", "all games", "worker.games", count, rank=4),

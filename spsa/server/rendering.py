@@ -121,8 +121,8 @@ _RUN_METRICS = (
     Column("has_master", "1 while a master runs it."),
 )
 _STATUS_METRICS = (
-    Column("games", "Tuning games that count, without purged ones.", "games.games"),
-    Column("void_games", "Void games: played again, never counted."),
+    Column("games", "Tuning games that count, without purged ones.", "totals.tally.games"),
+    Column("void_games", "Void games: played again, never counted.", "totals.void_games"),
     Column("purges", "Purges.", "run.purges"),
     Column("games_per_second", "Of the last five minutes."),
     Column("seconds_left", "Until the end, at this speed."),

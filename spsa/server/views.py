@@ -12,7 +12,7 @@ from spsa.protocol import words_of
 from spsa.report.events import binary, place
 from spsa.report.matches import ITERATIONS, RESULT, games_of
 from spsa.report.parameters import ParameterStatus
-from spsa.report.table import Column, View, by, count, estimate, headed, unless_zero, values
+from spsa.report.table import Column, View, count, estimate, headed, thousands, unless_zero, values
 
 
 def link(path: str, **query: object) -> str:
@@ -49,8 +49,8 @@ BATCHES = View(
         Column("minus_time_losses", "of minus", show=unless_zero, rank=1),
         Column("void_games"),
         Column("", "void games", lambda batch: batch, _voids, kind="text", rank=1),
-        Column("", "knps", "nodes_per_second", by("{:,.0f}", 1e-3), rank=1),
-        Column("scale", "scale", show=by("{:.3g}"), note="by what its worker multiplied times"),
+        Column("", "knps", "nodes_per_second", thousands, rank=1),
+        Column("scale", "scale", show="{:.3g}".format, note="by what its worker multiplied times"),
         Column("leased_at", "claimed", kind="word", rank=1),
         Column("reported_at", "reported", kind="word", rank=1),
         Column("last_error", "last error", kind="text", rank=1),

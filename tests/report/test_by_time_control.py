@@ -55,7 +55,7 @@ def test_a_run_with_several_shows_each_everywhere(store):
         ("nodes=200", "validate", 0.75, 24),
         ("nodes=400", "validate", 0.25, 8),
     ]
-    assert sum((r.tally for r in rows[:2]), Tally()) == found.games
+    assert sum((r.tally for r in rows[:2]), Tally()) == found.totals.tally
     assert sum(r.weight * r.tally.pairs for r in rows[:2]) == pytest.approx(24)
     assert [r.weight for r in rows[2:]] == [None, None]
     (first, *_) = record(STATUS, found)["time_controls"]

@@ -64,7 +64,10 @@ def situations(told: RunHistory) -> Iterator[tuple[str, dict[str, dict]]]:
     yield "a parameter whose bounds are near", parameter_figures(near, path.name)
     yield "a parameter that is not there", parameter_figures(told, "none")
     against = replace(told.measured, opponent="fish (1a2b)")
-    unknown, short = replace(told, gain=None, measured=against), replace(told, ks=told.ks[:1])
+    unknown, short = (
+        replace(told, gain=None, measured=against),
+        replace(told, ks=told.ks[:1], gain=None),
+    )
     yield (
         "runs compared: known, without an estimate, with one result",
         compared_figures([told, unknown, short]),

@@ -23,8 +23,7 @@ WIDE = Tally.of_pair(2, 1) + Tally.of_pair(1, 1) + Tally.of_pair(2, 0)
 
 
 def test_values_as_people_read_them():
-    """`by` is a format of thousands."""
-    told = {"by": table.by("{:.0f}", 1e-3), "plural": plural, "sparkline": sparkline}
+    told = {"plural": plural, "sparkline": sparkline}
 
     def shown(files):
         for name, text in files.items():
@@ -35,7 +34,7 @@ def test_values_as_people_read_them():
 
 
 def test_a_score_without_games_has_no_elo():
-    assert (table.elo_text(Tally()), table.elo_text(None)) == ("-", "")
+    assert table.elo_text(Tally()) == "-"
     assert "Elo" not in table.score(Tally()) and "Elo" in table.score(WIDE)
 
 
@@ -85,7 +84,7 @@ THINGS = table.View(
     "things",
     (
         table.Column("name", "name", kind="name"),
-        table.Column("rate", "games/h", show=table.by("{:.1f}")),
+        table.Column("rate", "games/h", show="{:.1f}".format),
         table.Column("", "Elo", "tally", table.elo_text),
         table.Column("inner_name", "", "inner.name"),
         *table.values("tally"),
