@@ -13,7 +13,7 @@ from statistics import NormalDist
 
 from spsa.algorithms.time_controls import TimeControlSums
 from spsa.core.params import Space
-from spsa.core.scoring import chi_square_tail, score
+from spsa.core.scoring import chi_square_tail, elo, score
 from spsa.db import Store
 from spsa.db.read_queries import RunOverview
 from spsa.db.tables import Iteration, Run
@@ -23,7 +23,7 @@ from spsa.master.verdict import START
 from spsa.report.events import Alarm, AlarmKind
 from spsa.report.parameters import signal_to_noise
 from spsa.report.status import RATE_SECONDS, RUNS, Status, status
-from spsa.report.table import Column, View, estimate, joined, unless_zero
+from spsa.report.table import Column, View, joined, unless_zero
 from spsa.report.workers import MachineReport
 from spsa.text import plural
 
@@ -70,7 +70,8 @@ def runs_with_alarms(status_of: Callable[[str], Status]) -> View:
                 return len(status_of(run.name).alarms)
         return None
 
-    return RUNS.with_columns(Column("", "alarms", count, unless_zero, alarm=lambda run: run.live))
+    alarms = Column("", "alarms", count, unless_zero, alarm=lambda run: run.live)
+    return replace(RUNS, columns=(RUNS.columns[0], alarms, *RUNS.columns[1:]))
 
 
 def _of_standstill(status: Status) -> Iterator[Alarm]:
@@ -169,8 +170,7 @@ def of_noise(status: Status) -> Iterator[Alarm]:
 def of_validations(status: Status) -> Iterator[Alarm]:
     """The last match says with 99.9% that the tuned values are weaker."""
     match = status.measured.last if status.measured.opponent == START else None
-    found = None if match is None else estimate(match.tally)
-    if match is not None and found is not None and found.value + _CERTAIN * found.error < 0.0:
+    if match is not None and (found := elo(match.tally)).value + _CERTAIN * found.error < 0.0:
         weaker = f"the tuned values are {-found.value:.1f} ± {found.error:.1f} Elo (95%) weaker"
         yield Alarm(AlarmKind.WORSE, f"validation {match.iteration.iteration_number}", weaker)
 

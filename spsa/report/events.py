@@ -32,17 +32,13 @@ _MACHINE = (
 
 
 class AlarmKind(StrEnum):
-    """What may be wrong with a run, the most urgent first, and what to do; `{}` is the subject.
-
-    `many` is what follows the number of alike ones.
-    """
+    """What may be wrong with a run, the most urgent first, and what to do; `{}` is the subject."""
 
     advice: str
-    many: str
 
-    def __new__(cls, name: str, advice: str, many: str = "alike") -> "AlarmKind":
+    def __new__(cls, name: str, advice: str) -> "AlarmKind":
         kind = str.__new__(cls, name)
-        kind._value_, kind.advice, kind.many = name, advice, many
+        kind._value_, kind.advice = name, advice
         return kind
 
     PAUSED = "paused", "continue it with `spsa-master resume`"
@@ -54,11 +50,7 @@ class AlarmKind(StrEnum):
     )
     WAITING_FOR_BUILDS = "waiting_for_builds", "start a worker with `compete --spsa --build`"
     STALLED = "stalled", "check the logs of the workers and of the master"
-    SILENT = (
-        "silent",
-        "see whether it runs and reaches the database, and start its worker again",
-        "workers silent",
-    )
+    SILENT = ("silent", "see whether it runs and reaches the database, and start its worker again")
     DEAD = (
         "dead",
         f"stop the run, give it a larger step or `active = false` in params.toml, {_AGAIN}",
@@ -146,8 +138,9 @@ class Alarm:
         """The subject; `5 alike, a, b, c, d and 1 more`, or `5 workers silent, ...`."""
         if not self.alike:
             return self.subject
+        are = "workers silent" if self.kind is AlarmKind.SILENT else "alike"
         more = f" and {len(self.alike) - _NAMED} more" if len(self.alike) > _NAMED else ""
-        return f"{len(self.alike)} {self.kind.many}, {', '.join(self.alike[:_NAMED])}{more}"
+        return f"{len(self.alike)} {are}, {', '.join(self.alike[:_NAMED])}{more}"
 
     def __str__(self) -> str:
         return f"{self.who}: {self.found}; {self.advice}"

@@ -104,7 +104,7 @@ def _last_label(history: RunHistory) -> list[dict[str, Any]]:
 
 def _matches(name: str, history: RunHistory, colour: str) -> list[Trace]:
     """What each match measured, with its 95% interval; nothing before the first pair of any."""
-    played = [match for match in history.validations if match.tally.pairs]
+    played = [match for match in history.measured.matches if match.tally.pairs]
     if not played:
         return []
     found = [elo(match.tally) for match in played]

@@ -23,8 +23,6 @@ from spsa.report.table import shown
 from spsa.report.workers import WORKERS
 from spsa.text import LINE_LENGTH, html_with_commands, printable, without_passwords, words_of
 
-_PLOTLY = ("plotly", "package_data/plotly.min.js")
-
 
 def environment(*loaders: BaseLoader) -> Environment:
     """How templates become HTML: every name in them is text on one line, without passwords."""
@@ -44,7 +42,7 @@ def environment(*loaders: BaseLoader) -> Environment:
             words_of(without_passwords(name), LINE_LENGTH)
         ),
         "shown": shown,
-        "grouped": lambda alarms: list(grouped(alarms)),
+        "grouped": grouped,
     }
     found.globals |= {
         "settings_of": settings_of,
@@ -95,6 +93,5 @@ def asset(name: str) -> str:
 @cache
 def plotly_script() -> str:
     """The script that the package `plotly` ships, as it can stand inside a page."""
-    package, name = _PLOTLY
-    text = files(package).joinpath(name).read_text(encoding="utf-8")
+    text = files("plotly").joinpath("package_data/plotly.min.js").read_text(encoding="utf-8")
     return re.sub(r"(?i)</(script)", r"<\\/\1", text)

@@ -184,11 +184,13 @@ def matches_of(run: Run, validations: Iterable[Iteration]) -> tuple[Match, ...]:
 class Strength:
     """How strong the matches of a run have found theta, against one opponent.
 
-    `curve` goes through all of them, where several thetas were measured. `last` is the last match
-    that has games, with all games of the same sides.
+    `matches` are those against it, by the results that their thetas held. `curve` goes through all
+    of them, where several thetas were measured. `last` is the last match that has games, with all
+    games of the same sides.
     """
 
     opponent: str = START
+    matches: tuple[Match, ...] = ()
     curve: StrengthCurve | None = None
     last: Match | None = None
 
@@ -215,11 +217,17 @@ def measured(run: Run, matches: Sequence[Iteration]) -> Strength:
     A sequential test ends where it is decided, so its games are not added to others.
     """
     opponent = opponent_of(matches)
-    told = [one for one in matches if one.games_played and one.measures(opponent)]
+    against = [one for one in matches if one.measures(opponent)]
+    told = [one for one in against if one.games_played]
     like = [one for one in told if _sides(one) == _sides(told[-1])]
     counts = {name: sum(getattr(one, name) for one in like) for name in COUNTS}
     (last,) = matches_of(run, [replace(one, **counts) for one in told[-1:]]) or (None,)
-    return Strength(opponent=opponent, curve=measured_gain(matches), last=last)
+    return Strength(
+        opponent=opponent,
+        matches=matches_of(run, sorted(against, key=lambda one: one.opened_on)),
+        curve=measured_gain(matches),
+        last=last,
+    )
 
 
 def _sides(match: Iteration) -> object:

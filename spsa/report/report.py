@@ -54,15 +54,13 @@ class RunHistory:
     """All that the figures of a run show.
 
     `ks` begins with 0, the start, and ends with the last result; a long run has every so many.
-    `at`, `gain` and the values of a path belong to them one by one. `validations` are those that
-    `measured` is about.
+    `at`, `gain` and the values of a path belong to them one by one.
     """
 
     run: Run
     ks: tuple[int, ...]
     at: tuple[datetime, ...]
     parameters: tuple[ParameterStatus, ...]
-    validations: tuple[Match, ...]
     measured: Strength
     gain: tuple[float, ...] | None
 
@@ -79,16 +77,12 @@ def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
     path = store.theta_path(run.id, sampled(run.applied, stride))
     filters, _ = filters_of(run)
     theta = np.array([space.steps(one.theta) for one in path])
-    matches = store.matches(run.id)
-    found = measured(run, matches)
-    told = matches_of(run, (one for one in matches if one.measures(found.opponent)))
     return RunHistory(
         run=run,
         ks=tuple(point.k for point in path),
         at=tuple(point.at for point in path),
         parameters=tuple(one for one in parameters(run, path) if one.active),
-        validations=tuple(sorted(told, key=lambda match: match.iteration.opened_on)),
-        measured=found,
+        measured=measured(run, store.matches(run.id)),
         gain=None if filters is None else filters.gained(theta),
     )
 
@@ -107,7 +101,7 @@ HISTORY = View(
         Column("games", "", lambda history: history.games(history.ks)),
         *values("at"),
         Column("parameters", of=_PATHS),
-        Column("validations", of=MATCHES),
+        Column("validations", "", "measured.matches", of=MATCHES),
         *values("gain"),
         Column("strength", "", "measured.curve"),
     ),

@@ -192,10 +192,6 @@ class View:
     note: str = ""
     empty: str = "None."
 
-    def with_columns(self, *more: Column) -> "View":
-        """The same with columns after the first one."""
-        return replace(self, columns=(*self.columns[:1], *more, *self.columns[1:]))
-
     def linked(self, link: Callable[[Any], str | None]) -> "View":
         """The same with the addresses of pages about the rows in the first column."""
         return replace(self, columns=(replace(self.columns[0], link=link), *self.columns[1:]))

@@ -98,7 +98,7 @@ class Measured(Story):
         if found.curve is not None:
             elo = ", ".join(f"{value:.1f}" for value in found.curve.elo)
             yield f"results {found.curve.ks}: Elo {elo}"
-        yield f"opened on {[match.iteration.opened_on for match in told.validations]}"
+        yield f"opened on {[match.iteration.opened_on for match in told.measured.matches]}"
 
     def figure(self) -> Iterator[str]:
         drawn = figures(history(self.store, self.store.run()))["elo"]

@@ -132,7 +132,7 @@ def test_the_strength_curve_is_drawn_with_its_band(seen, address, played):
     seen.page.goto(f"{address}/run")
     found = history(played.store, played.now())
     assert found.measured.curve is not None
-    match, curve = estimate(found.validations[0].tally), found.measured.curve
+    match, curve = estimate(found.measured.matches[0].tally), found.measured.curve
     assert match is not None
     line = drawn(seen, "elo", "all matches together")
     assert line["y"] == pytest.approx(list(curve.elo))
