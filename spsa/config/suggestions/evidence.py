@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from spsa.builds.sources.constant import Kind, SourceConstant, SourceFile
+from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFile
 from spsa.config.suggestions.objections import NO_CODE, UNNAMED, UNREAD, UNRELATED, holds, words
 
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -24,6 +24,10 @@ _STEPS_OF_DATA = 2
 
 _CLAUSE = re.compile(r"[;{}]|&&|\|\|")
 _INDEX = re.compile(r"\[[^\[\]]*\]")
+_OF_NETWORK = re.compile(
+    r"\bif\b([^{};<>=!]*)(\breturn\b[^{};]*;|\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\})"
+)
+"""if (USE_NNUE && options.net) { ... return score; }"""
 _RESULT = re.compile(r"\breturn\b|=>|^[^=(]*$")
 """A clause that may be what its function is worth."""
 _SCORE = re.compile(
@@ -81,8 +85,10 @@ class Evidence:
 def evidence_of(files: Collection[SourceFile]) -> Evidence:
     """From all that search and evaluation call, and from what fills what they read."""
     texts: dict[str, list[str]] = {}
+    networks = {one.name for file in files for one in file.constants if _turns_network_on(one)}
     for name, text in (definition for file in files for definition in file.definitions):
-        texts.setdefault(name, []).append(NO_CODE.sub(" ", text))
+        plain = NO_CODE.sub(" ", text)
+        texts.setdefault(name, []).append(_until_network(plain, networks) if networks else plain)
     begin = set(filter(_STRENGTH.fullmatch, texts))
     found = Evidence(weighed={n for f in files for n in _weighed(NO_CODE.sub(" ", f.text))})
     open_names = begin | ({""} & texts.keys() if begin else set())
@@ -95,6 +101,20 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
             open_names = names & texts.keys()
         open_names = {name for name in texts if any(_writes(t, found.read) for t in texts[name])}
     return found
+
+
+def _turns_network_on(one: SourceConstant) -> bool:
+    """USE_NNUE = 1 or true."""
+    value = one.single.number if isinstance(one.single, Element) else one.single and one.single.text
+    return "NNUE" in words(one.name) and value in (1, "true")
+
+
+def _until_network(text: str, networks: set[str]) -> str:
+    """A function without what stands behind the return of a network's score."""
+    for found in _OF_NETWORK.finditer(text):
+        if "return" in found[2] and not networks.isdisjoint(_NAME.findall(found[1])):
+            return text[: found.end()]
+    return text
 
 
 def _weighed(text: str) -> Iterator[str]:

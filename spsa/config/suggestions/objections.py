@@ -83,7 +83,8 @@ _OF_PHASE = _Rule(
 _OF_NAME = (
     _Rule(
         _SIZE,
-        whole=r"MAXMOBILITY|DEPTH_(LIMIT|MAX)|(MIN|SEARCH|START|TARGET|DEFAULT(_\w+)?|(\w+_)?CONFIG)_DEPTH"
+        whole=r"MAXMOBILITY|(DEPTH|EXTENSIONS?)_(LIMIT|MAX)|(\w+_)?LIMITS_MAX_DEPTH"
+        r"|(MIN|SEARCH|START|TARGET|DEFAULT(_\w+)?|(\w+_)?CONFIG)_DEPTH"
         r"|\w*MATE_(BOUND|MARGIN|THRESHOLD)|(MAX|MIN)_(ALPHA|BETA|EVAL|SCORE)|SIZE_\w+|MAX_(\w+_)?(DEPTH|EVAL(UATION)?"
         r"|EXTENSIONS?|GAME|HASH|ITERATIONS|LEVEL|MATERIAL|MOBILITY|MOVES(_\w+)?|QUIESCE\w*|SCORE|VALUE"
         r"|WINDOW)",
@@ -93,12 +94,14 @@ _OF_NAME = (
         _SIZE,
         whole=r"(\w+_)?KING(_MG|_EG)?_(VAL(UE)?|SCORE|MATERIAL|WORTH)"  # it is never captured
         r"|(\w+_)?(VAL(UE)?|SEE|MATERIAL|WEIGHT)_KING"
-        r"|((PIECE|SQUARE)_)?EMPTY|COLOU?R|ONE|PROMOTION(_[NBRQ])?|\w+_ORDER|[PNBRQK]X(_[PNBRQK])?"
+        r"|((PIECE|SQUARE)_)?EMPTY|COLOU?R|ONE|COUNTER_?MOVES?|PROMOTIONS?(_TYPE_BONUS|_[NBRQ])?|\w+_ORDER|[PNBRQK]X(_[PNBRQK])?"
         r"|(VICTIM|ATTACKER|AGGRESSOR)_(VALUE|SCORE)S?|(\w+_)?TABLE_(SIZE|OFFSETS?)"
         r"|(\w+_)?((SQ|PC|OPP)_OFFSET|EVAL_SCALE(_[A-Z])?)|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
     ),
     _Rule(
-        _STANDARD, r"(\w+_)?DRAW_(SCORE|VALUE)|SCORE_DRAW", r"BOOK|CONTEMPT|STYLE|PERIODIC\w*|FEN"
+        _STANDARD,
+        whole=r"(\w+_)?DRAW_(SCORE|VALUE)|(SCORE|VALUE)_DRAW",
+        word=r"BOOK|CONTEMPT|STYLE|PERIODIC\w*|FEN",
     ),
     _Rule(
         _SIZE,
@@ -193,6 +196,7 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
             (w := words(re.sub(r"\W+", "_", str(e.location))))[-1:] == ["TABLE"]
             or ("MAX" in w and (size in _GRAINS or size >= 20_000))
             or (w[-1:] == ["KING"] and (size >= 5000 or of_piece(e.location.name)))
+            or (size >= 15_000 and of_piece(e.location.name) and e.location.accesses != ())
             or (w[-1:] == ["DEPTH"] and e.number < 0)
         ),
     ),
