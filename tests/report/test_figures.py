@@ -72,7 +72,10 @@ def situations(told: RunHistory) -> Iterator[tuple[str, dict[str, dict]]]:
         "runs compared: known, without an estimate, with one result",
         compared_figures([told, unknown, short]),
     )
-    yield "no runs", compared_figures([])
+    yield (
+        "no runs, and no path of a run without a result",
+        {**compared_figures([]), **parameter_figures(short, path.name)},
+    )
     counts = dict.fromkeys(("batches", "void_games", "time_losses", "nodes", "think_seconds"), 1)
     games = {"tally": Tally(4, 2, 2, (0, 1, 2, 1, 0)), "seconds": 8.0}
     part = WorkerShare(worker=HOSTILE, machine="machine", **games, **counts)

@@ -3,10 +3,12 @@
 import logging
 import sys
 from dataclasses import replace
+from io import StringIO
 
 import pytest
 from asking import Store
 from builders import LEASE, new_validation, new_worker, stage
+from rich.console import Console
 from screen import Screen, ScreenFile, console_of
 from served import space
 
@@ -83,6 +85,17 @@ def test_a_look_waits_after_the_one_before(many, monkeypatch):
             shown.saw(many.store.tick(many.master, LEASE))
             many.iterate()
         assert "3 of 100 iterations" in terminal.text
+
+
+def test_without_a_terminal_the_first_line_waits_and_tells_the_pace(many, monkeypatch):
+    view = many.store.tick(many.master, LEASE)
+    for seconds, lines in ((5.0, 0), (0.0, 1)):
+        monkeypatch.setattr("spsa.report.screen._FIRST_SECONDS", seconds)
+        written = StringIO()
+        with Progress(Console(file=written), many.store, many.now()) as shown:
+            for _ in range(2):
+                shown.saw(view)
+        assert written.getvalue().count("3 of 100 iterations") == lines
 
 
 def test_parameters_get_the_lines_that_the_rest_leaves(many, transcript):
