@@ -17,15 +17,7 @@ from spsa.db.tables import Event, Run
 from spsa.master.verdict import filters_of
 from spsa.report.alarms import look
 from spsa.report.events import EVENTS, VOIDS, Leaf, leaves
-from spsa.report.matches import (
-    ITERATIONS,
-    MATCHES,
-    TIME_CONTROLS,
-    Match,
-    Strength,
-    matches_of,
-    measured,
-)
+from spsa.report.matches import ITERATIONS, MATCHES, TIME_CONTROLS, Strength, measured
 from spsa.report.parameters import PARAMETERS, ParameterStatus, parameters, sampled
 from spsa.report.status import STATUS, Status, games_per_iteration
 from spsa.report.table import Column, View, csv_of, values
@@ -45,8 +37,6 @@ POINTS = 120
 MAX_EVENTS = 1000
 MAX_VOIDS = 100
 """Batches whose void games are told."""
-
-Table = tuple[View, Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +108,6 @@ class Report:
     status: Status
     history: RunHistory
     machines: tuple[MachineReport, ...]
-    validations: tuple[Match, ...]
     workers: tuple[FleetMember, ...]
     events: tuple[Event, ...]
     voids: tuple[VoidGame, ...]
@@ -127,10 +116,10 @@ class Report:
     def run(self) -> Run:
         return self.status.run
 
-    def tables(self) -> Iterator[Table]:
+    def tables(self) -> Iterator[tuple[View, Sequence[Any]]]:
         """Every figure with its error."""
         yield PARAMETERS, self.status.parameters
-        yield MATCHES, self.validations
+        yield MATCHES, self.status.matches
         if self.status.time_controls:
             yield TIME_CONTROLS, self.status.time_controls
         yield WORKERS, self.workers
@@ -182,7 +171,6 @@ def report(store: Store, run: Run) -> Report:
         status=look(store, run, machines),
         history=history(store, run),
         machines=machines,
-        validations=matches_of(run, store.matches(run.id)),
         workers=tuple(one for one in workers if one.share is not None or not run.tunes),
         events=tuple(store.events(run.id, MAX_EVENTS)),
         voids=tuple(store.void_games(run.id, MAX_VOIDS)[::-1]),

@@ -182,24 +182,21 @@ class Progress:
             self._display.attempt(lambda: self._say(self._result))
 
     def _show(self, run: Run) -> None:
-        now = time.monotonic()
-        if self._display.is_live:
-            if now >= self._next_look and (found := self._look(run)) is not None:
-                left = [printable(found.headline, LINE_LENGTH)]
-                view = screen(found, self._display.console, self._result)
-                self._display.show(view, left)
-                done = time.monotonic()
-                self._next_look = done + max(_LOOK_SECONDS, _COST * (done - now))
-        elif now >= self._next_line and (found := self._look(run)) is not None:
+        now, is_live = time.monotonic(), self._display.is_live
+        if now < (self._next_look if is_live else self._next_line):
+            return
+        try:
+            found = look(self._store, run)
+        except TuningError:  # the database does not answer, which the master's own loop tells
+            return
+        if is_live:
+            view = screen(found, self._display.console, self._result)
+            self._display.show(view, [printable(found.headline, LINE_LENGTH)])
+            done = time.monotonic()
+            self._next_look = done + max(_LOOK_SECONDS, _COST * (done - now))
+        else:
             *_, last = found.answer_lines()  # the pace, or why nothing is played
             self._say("; ".join(part for part in (found.headline, last, found.building) if part))
-
-    def _look(self, run: Run) -> Status | None:
-        """None while the database does not answer, which the master's own loop tells."""
-        try:
-            return look(self._store, run)
-        except TuningError:
-            return None
 
     def _say(self, line: str) -> None:
         self._next_line = time.monotonic() + QUIET_SECONDS

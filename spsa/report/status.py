@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from shlex import quote
 
 from spsa.algorithms.time_controls import TimeControlSums
-from spsa.builds.git import SourceCommit
 from spsa.core import Builds
 from spsa.core.json_values import as_written
 from spsa.db import Store
@@ -42,9 +41,8 @@ RATE_SECONDS = 300.0
 """Games per second are those of the last five minutes."""
 
 VALIDATIONS = 5
-"""How many of the last validations a status has."""
+"""How many of the last validations a status shows."""
 
-LOOK = "look"
 MAX_MOVED = 3
 MAX_LOOKS = 5
 _TO_MEASURE = "`spsa-master validate` plays the tuned values against the start"
@@ -112,7 +110,7 @@ class Status:
     waiting_seconds: float
     games_per_second: float
     open: tuple[Iteration, ...]
-    validations: tuple[Match, ...]
+    matches: tuple[Match, ...]
     parameters: tuple[ParameterStatus, ...]
     workers: tuple[FleetMember, ...]
     verdict: Verdict
@@ -125,11 +123,6 @@ class Status:
     time_controls: tuple[TimeControlStatus, ...] = ()  # where there are several
     sums: TimeControlSums | None = None  # by time control
     alarms: tuple[Alarm, ...] = ()  # of `spsa.report.alarms`, where they were looked for
-
-    @property
-    def source(self) -> SourceCommit | None:
-        """The commit of the engine's source, if git knows one."""
-        return RunSettings.of(self.run).source
 
     @property
     def taking(self) -> Sequence[tuple[str, str]]:
@@ -148,13 +141,14 @@ class Status:
         )
 
     @property
+    def validations(self) -> tuple[Match, ...]:
+        """The last matches."""
+        return self.matches[-VALIDATIONS:]
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing is played any more."""
         return self.run.finished_at is not None and not self.open
-
-    @property
-    def is_paused(self) -> bool:
-        return self.run.status is RunStatus.PAUSED
 
     @property
     def present(self) -> tuple[FleetMember, ...]:
@@ -175,11 +169,11 @@ class Status:
 
     @property
     def seconds_left(self) -> float | None:
-        """Until the end at this rate; None where nothing is played, or the run is paused."""
-        run, rate = self.run, self.games_per_second
-        if rate <= 0.0 or self.is_paused or not self.playing:
+        """Until the end at this rate; None where nothing is played, as in a run that is paused."""
+        rate = self.games_per_second
+        if rate <= 0.0 or not self.playing:
             return None
-        left = self.games_left if run.finished_at is None else 0
+        left = self.games_left if self.run.finished_at is None else 0
         matches = (it for it in self.open if it.purpose is Purpose.VALIDATE)
         return (left + sum(it.target_games - it.games_played for it in matches)) / rate
 
@@ -205,7 +199,7 @@ class Status:
     def judged(self) -> tuple[str, str]:
         """Go on, stop, extend or look, and why: one sentence."""
         if look := self._to_look_at:
-            return LOOK, str(look)
+            return "look", str(look)
         return str(self.verdict.advice), self.verdict.reason
 
     @property
@@ -219,18 +213,16 @@ class Status:
     @property
     def headline(self) -> str:
         """`run first: running, 2 alarms, 3 of 100 iterations, 24 games, mixture, seed 42`."""
-        run, alarms = self.run, len(self.alarms)
-        match = self.open_match
-        what = "matches of engines"
-        if run.tunes:
-            what = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
+        run, match, playing = self.run, self.open_match, ""
         if match is not None:
-            what += f", a validation of {plural(match.target_games, 'game')}"
-            what += f", LLR {ratio(test)}" if (test := Match(match).test) else ""
+            playing = f", a validation of {plural(match.target_games, 'game')}"
+            playing += f", LLR {ratio(test)}" if (test := Match(match).test) else ""
         if not run.tunes:
-            return f"run {run.name}: {what}"
-        told = f"run {run.name}: {run.status}" + (f", {plural(alarms, 'alarm')}" if alarms else "")
-        told += f", {what}, {plural(self.totals.tally.games, 'game')}"
+            return f"run {run.name}: matches of engines{playing}"
+        alarms = f", {plural(len(self.alarms), 'alarm')}" if self.alarms else ""
+        applied = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
+        games = plural(self.totals.tally.games, "game")
+        told = f"run {run.name}: {run.status}{alarms}, {applied}{playing}, {games}"
         return f"{told}, {run.algorithm}, seed {run.seed}"
 
     def answer_lines(self) -> Iterator[str]:
@@ -259,8 +251,8 @@ class Status:
         if self.run.applied:
             (_, command), *_ = self.taking
             yield f"take the result: `{command}` prints it"
-        if self.source is not None:
-            yield f"source: {self.source}"
+        if (source := RunSettings.of(self.run).source) is not None:
+            yield f"source: {source}"
         if self.origin is not None:
             yield str(self.origin)
         if self.earlier is not None:
@@ -269,7 +261,7 @@ class Status:
     def notes(self) -> Iterator[str]:
         """What else is to be known of a run, where it is."""
         run = self.run
-        if run.reason and not self.is_paused:
+        if run.reason and run.status is not RunStatus.PAUSED:
             yield f"reason: {joined(run.reason)}"
         if run.tunes:
             yield self.believed
@@ -414,7 +406,7 @@ def status(store: Store, run: Run) -> Status:
         waiting_seconds=(now - max((began, *claims))).total_seconds(),
         games_per_second=rate,
         open=open_ones,
-        validations=matches_of(run, matches[-VALIDATIONS:]),
+        matches=matches_of(run, matches),
         parameters=parameters(run, trail(store, run)),
         workers=fleet(store),
         verdict=verdict(run, said_stop=said_stop),

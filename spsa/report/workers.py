@@ -122,8 +122,9 @@ def machine_reports(parts: Sequence[WorkerShare]) -> tuple[MachineReport, ...]:
             ]
             for name, own in counts.items()
         }
-        suspects = [name for name, findings in found.items() if findings]
-        for name in [min(suspects, key=lambda one: min(found[one])[0])] if suspects else [*counts]:
+        chances = {name: min(chance for chance, _ in its) for name, its in found.items() if its}
+        taken = [min(chances, key=chances.__getitem__)] if chances else [*counts]
+        for name in taken:
             own = counts.pop(name)
             alarms = (*(alarm for _, alarm in found[name]), *_of_speed(name, speeds))
             out.append(_report(name, own, total - own, speeds, alarms))

@@ -156,6 +156,11 @@ def test_of_two_machines_nobody_can_tell_whose_results_are_wrong():
     assert out(fleet(3, "results", machines=2)) == []
     assert out(fleet(3, "voids", machines=2)) == ["m0"], "but which one spoils games"
     assert machine_reports([]) == () and out(fleet(3, machines=1)) == []
+    both = part("m0", batches=40, voids=20, late=20), part("m1", batches=1000)
+    assert [one.kind for one in machine_reports(both)[0].alarms] == [
+        AlarmKind.WORKER_VOIDS,
+        AlarmKind.WORKER_TIME_LOSSES,
+    ], "as unlikely as one another"
 
 
 def test_a_slow_machine_is_shown_and_not_suspected():

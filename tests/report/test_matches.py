@@ -85,7 +85,7 @@ class Measured(Story):
 
     def says_at_once(self) -> str:
         """The first line of a status whose matches were read before the last one was opened."""
-        return next(replace(self._status(), validations=()).sentences())
+        return next(replace(self._status(), matches=()).sentences())
 
     def measures(self) -> str:
         found = self._status()
