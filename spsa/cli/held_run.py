@@ -21,8 +21,7 @@ from spsa.db.run_view import MasterLease
 from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import DatabaseUnreachable, InvalidInput
 from spsa.lifecycle import RunStatus
-from spsa.master.lease import LEASE_WAIT_SECONDS, acquired, sole_writer
-from spsa.master.loop import Master
+from spsa.master.loop import LEASE_WAIT_SECONDS, Master, acquired, sole_writer
 from spsa.master.match_engines import MatchDelivery, NamedEngine, foreign_engine
 from spsa.master.session import RunSettings
 from spsa.master.start import Prepared, reopened, settings_from

@@ -11,7 +11,7 @@ from spsa.cli.held_run import held_run, interruptible, tune_and_measure
 from spsa.config.settings import Config
 from spsa.db import Store, migrate
 from spsa.live_display import working
-from spsa.master.lease import sole_writer
+from spsa.master.loop import sole_writer
 from spsa.master.start import Origin, checked_space, prepare
 from spsa.output import echo
 from spsa.report.alarms import look

@@ -22,7 +22,7 @@ from spsa.cli.held_run import held_run, interruptible
 from spsa.config import load_config
 from spsa.db.tables import Compared
 from spsa.errors import DatabaseUnreachable, MasterLeaseLost, TuningError
-from spsa.master.lease import sole_writer
+from spsa.master.loop import sole_writer
 
 *FAULTS, ENDED, DEMO, TAKEN = headings(__file__)
 
@@ -63,7 +63,7 @@ def test_a_program_is_stopped_by_one_signal_and_at_once_by_two(capsys):
 def test_who_stands_by_waits_for_a_database_that_is_away(monkeypatch, capsys):
     sleep, away = FakeSleep(int), DatabaseUnreachable("away")
     clock = SimpleNamespace(monotonic=lambda: 20.0 * sleep.count)
-    monkeypatch.setattr("spsa.master.lease.time", clock)
+    monkeypatch.setattr("spsa.master.loop.time", clock)
     held = MasterLeaseLost("m holds it", datetime(2026, 1, 1))
     facts = (MagicMock(), MagicMock(), MagicMock(), sleep)
 

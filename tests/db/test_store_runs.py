@@ -15,7 +15,7 @@ from spsa.core import NOTHING_KNOWN, Estimates
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition, MasterLeaseLost
 from spsa.lifecycle import IterationStatus
-from spsa.master import lease
+from spsa.master import loop
 
 BOUNDARIES = [-0.0, 0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e308, -1e308, 0.1 + 0.2, 1e22]
 
@@ -75,16 +75,16 @@ def iterations(run):
 def test_a_lease_that_is_renewed_is_not_abandoned_whatever_its_end(store, sql, monkeypatch):
     """As where the holder's clock is a day ahead; a master with another clock stands by."""
     run = stage(store)
-    monkeypatch.setattr(lease, "MASTER_LEASE_SECONDS", 0.5)
-    monkeypatch.setattr(lease, "POLL_SECONDS", 0.1)
-    watch = lease.LeaseWatch()
+    monkeypatch.setattr(loop, "MASTER_LEASE_SECONDS", 0.5)
+    monkeypatch.setattr(loop, "POLL_SECONDS", 0.1)
+    watch = loop.LeaseWatch()
     for second in range(8):
         sql("UPDATE spsa_run SET lease_expires_at = :end", end=f"2500-01-01 00:00:0{second}.000")
         with pytest.raises(MasterLeaseLost) as refused:
             store.acquire_master_lease(run.run.id, "m2", LEASE, watch.abandoned())
         watch.saw(refused.value)
         time.sleep(0.1)
-    taken = lease.acquired(store, run.run, threading.Event(), longest_wait=60)
+    taken = loop.acquired(store, run.run, threading.Event(), longest_wait=60)
     assert taken.epoch == run.master.epoch + 1
 
 

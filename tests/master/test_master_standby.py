@@ -15,7 +15,7 @@ from shell import Shell
 from tuner import Tuner, uci_tuner
 
 from spsa.errors import MasterLeaseLost
-from spsa.master.lease import MASTER_LEASE_SECONDS, acquired
+from spsa.master.loop import MASTER_LEASE_SECONDS, acquired
 from spsa.uci.linux import has_ended, this_process
 
 pytestmark = pytest.mark.timeout(600)
@@ -44,7 +44,7 @@ def leader_of(url):
 
 
 def test_a_master_that_works_is_not_waited_for_by_a_validation(capsys, monkeypatch):
-    monkeypatch.setattr("spsa.master.lease.POLL_SECONDS", 0.0)
+    monkeypatch.setattr("spsa.master.loop.POLL_SECONDS", 0.0)
     held = [MasterLeaseLost("the master m holds this run", end) for end in range(9)]
     asked = Mock(side_effect=held)
     with pytest.raises(MasterLeaseLost, match="m holds this run; stop it first"):
