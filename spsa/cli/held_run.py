@@ -23,7 +23,7 @@ from spsa.errors import DatabaseUnreachable, InvalidInput
 from spsa.lifecycle import RunStatus
 from spsa.master.loop import LEASE_WAIT_SECONDS, Master, acquired, sole_writer
 from spsa.master.match_engines import MatchDelivery, NamedEngine, foreign_engine
-from spsa.master.session import RunSettings
+from spsa.master.session import RunSettings, tuning_of
 from spsa.master.start import Prepared, reopened, settings_from
 from spsa.master.validation import Background, Validation, ValidationMatch
 from spsa.output import echo
@@ -122,8 +122,8 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
         ended = Master(
             store=store,
             master_lease=held.master_lease,
-            tuning=prepared.tuning,
-            settings=prepared.settings,
+            tuning=tuning_of(prepared.run),
+            settings=RunSettings.of(prepared.run),
             delivery=delivery,
             watcher=progress,
             project=project,

@@ -79,11 +79,12 @@ def run(
     if origin is None and (learned_steps or doubt != 1.0):
         option = "--learned-steps" if learned_steps else "--doubt"
         raise click.UsageError(f"{option} is about an earlier run: name that with --from RUN")
+    chosen = {"name": name or config.run.name, "seed": config.run.seed if seed is None else seed}
+    config = config.model_copy(update={"run": config.run.model_copy(update=chosen)})
     told = addresses(config)
     with working("checking params.toml against the engine"):
         space = checked_space(config)
-    new = name or config.run.name
-    click.get_current_context().with_resource(sole_writer(config, new))
+    click.get_current_context().with_resource(sole_writer(config, config.run.name))
     if origin is None and migrate.upgrade(config.database.url):
         echo("the database has its tables now", err=True)
     console = terminal(stderr=True)
@@ -94,9 +95,9 @@ def run(
         with working("preparing the run"):
             begins = None
             if origin is not None:
-                found = _origin(store, origin, new)
+                found = _origin(store, origin, config.run.name)
                 begins = replace(found, doubt=doubt, learned_steps=learned_steps)
-            prepared = prepare(config, store, space, name, seed, begins)
+            prepared = prepare(config, store, space, begins)
         with (
             held_run(store, config, prepared.run, console, stopping, longest_wait=inf) as held,
             watching(config, held.master_lease, prepared.run.name, told),

@@ -28,6 +28,7 @@ from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.tables import Run
 from spsa.master.delivery import BinaryDelivery, BuildDelivery, Delivery, EngineSource
+from spsa.master.session import RunSettings
 from spsa.master.worker_builds import AT_ONCE, WorkerDelivery
 from spsa.openings import builtin_book
 from spsa.openings.book import load
@@ -93,26 +94,22 @@ def source_commit(config: Config) -> SourceCommit | None:
 
 
 def delivery_of(
-    config: Config,
-    space: Space,
-    wanted: Mapping[str, Any],
-    run: Run | None = None,
-    store: Store | None = None,
-    began: SourceCommit | None = None,
+    config: Config, space: Space, run: Run | None = None, store: Store | None = None
 ) -> tuple[Delivery, tuple[str, ...]]:
     """A run's delivery, and notes for the user about its source.
 
     Args:
-        wanted: the run's own `delivery_settings`.
-        run: the run, whose source is kept, and whose engine has been tried; None for a new one.
+        run: the run, whose settings and source are kept, and whose engine has been tried; None for
+            a new one, as config.toml describes it.
         store: where workers build the engines, if the run wants that; without, this machine does.
-        began: the commit that the run began with, if it is known.
 
     Raises:
         InvalidInput: this machine cannot build them, or may not.
         TuningError: the source of the run is no longer available.
     """
     build, game_settings = config.build, config.game_settings
+    own = None if run is None else RunSettings.of(run)
+    wanted = delivery_settings(config) if own is None else own.delivery
     common = {**common_settings(config), "require": tuple(wanted["require"])}
     common["usual"] = run.builds.usual if run else None
     if wanted["kind"] != "build":
@@ -125,6 +122,7 @@ def delivery_of(
         store = None
     if wanted["kind"] == "build" and store is None:
         wanted = _possible_here(config, wanted)
+    began = None if own is None else own.source
     pinned, notes = _pinned(config, wanted, run.source_sha256 if run else None, began)
     at_once = build.at_once or (usual_builds() if store is None else AT_ONCE)
     common |= {"source_sha256": pinned.sha256, "at_once": at_once}
@@ -194,7 +192,7 @@ def temporary_delivery(config: Config, space: Space) -> Iterator[Delivery]:
     with tempfile.TemporaryDirectory(prefix="engines-", dir=work) as folder:
         build = config.build.model_copy(update={"engines_path": Path(folder)})
         own = config.model_copy(update={"build": build})
-        yield delivery_of(own, space, delivery_settings(own))[0]
+        yield delivery_of(own, space)[0]
 
 
 def shared_files(config: Config) -> dict[str, bytes]:

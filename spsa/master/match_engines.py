@@ -200,6 +200,7 @@ def run_of_match(config: Config, store: Store, name: str | None) -> Run:
 
 def _without_parameters(config: Config, store: Store, name: str) -> Run:
     """A run that has tuned all it has: nothing."""
-    plain = config.model_copy(update={"spsa": SpsaSection()})
-    row = new_row(plain, settings_from(plain), new_tuning(plain, Space(())), name)
+    named = config.run.model_copy(update={"name": name})
+    plain = config.model_copy(update={"spsa": SpsaSection(), "run": named})
+    row = new_row(plain, settings_from(plain), new_tuning(plain, Space(())))
     return replace(row, status=RunStatus.FINISHED, finished_at=store.clock(), max_iterations=0)

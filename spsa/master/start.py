@@ -40,11 +40,9 @@ from spsa.text import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A run with all that a master needs; `notes` are for the user who started it."""
+    """A run with its delivery; `notes` are for the user who started it."""
 
     run: Run
-    tuning: Tuning
-    settings: RunSettings
     delivery: Delivery
     notes: tuple[str, ...]
 
@@ -124,15 +122,8 @@ def _engine_faults(config: Config, space: Space) -> tuple[Fault, ...]:
     return check_against_source(space, source_texts(config, space), str(config.run.params))
 
 
-def prepare(
-    config: Config,
-    store: Store,
-    space: Space,
-    name: str | None = None,
-    seed: int | None = None,
-    origin: Origin | None = None,
-) -> Prepared:
-    """The run of this name, which is created if it does not exist, at `origin` if that is given.
+def prepare(config: Config, store: Store, space: Space, origin: Origin | None = None) -> Prepared:
+    """The run of config.toml, which is created if it does not exist, at `origin` if that is given.
 
     If several masters start at once, one creates the run and the others find it. `space` is the
     checked one of the files.
@@ -142,15 +133,14 @@ def prepare(
         NothingToDo: the run of this name has ended, or the run of `origin` has fewer results.
         TuningError: the source of the run is no longer available.
     """
-    wanted = name or config.run.name
-    known = store.find_run(wanted)
+    known = store.find_run(config.run.name)
     # one whose first engines could not be built is replaced, if files and origin say all of it
     is_new = known is None or (known.applied == 0 and (known.start_state is None or origin))
     if known is None or (is_new and store.is_unopened(known.id)):
         try:
-            return _created(config, store, space, wanted, seed, known, origin)
+            return _created(config, store, space, known, origin)
         except IllegalTransition:
-            known = store.find_run(wanted)
+            known = store.find_run(config.run.name)
             if known is None:
                 raise
     if known.has_ended:
@@ -166,30 +156,24 @@ def prepare(
 
 
 def _created(
-    config: Config,
-    store: Store,
-    space: Space,
-    name: str,
-    seed: int | None,
-    old: Run | None,
-    origin: Origin | None,
+    config: Config, store: Store, space: Space, old: Run | None, origin: Origin | None
 ) -> Prepared:
     """Create the run that the files describe, instead of `old`, which has opened no iteration."""
     settings = settings_from(config)
     if origin is None:
-        rules, begins = new_tuning(config, space, seed), _elsewhere(config, space)
+        rules, begins = new_tuning(config, space), _elsewhere(config, space)
     else:
-        rules, begins = _begun(config, store, space, seed, origin)
+        rules, begins = _begun(config, store, space, origin)
         settings = replace(settings, origin=origin.to_json())
-    delivery, more = delivery_of(config, rules.space, settings.delivery, store=store)
+    delivery, more = delivery_of(config, rules.space, store=store)
     settings = replace(settings, source=source_commit(config))
     store.keep_files(shared_files(config))
-    row = new_row(config, settings, rules, name, delivery.source_sha256)
+    row = new_row(config, settings, rules, delivery.source_sha256)
     run = store.create_run(row, replacing=None if old is None else old.id)
     pairs = zip(space.parameters, rules.space.parameters, strict=True)
     write_steps(config.run.params, {p.name: p.step for was, p in pairs if p.step != was.step})
     notes = (*begins, *more, *_rounded(config), *_out_of_order(rules.space))
-    return Prepared(run=run, tuning=rules, settings=settings, delivery=delivery, notes=notes)
+    return Prepared(run=run, delivery=delivery, notes=notes)
 
 
 def _rounded(config: Config) -> Iterator[str]:
@@ -219,13 +203,11 @@ def _elsewhere(config: Config, space: Space) -> tuple[str, ...]:
     return (f"starts elsewhere than the source, whose values follow: {named}",) if told else ()
 
 
-def new_row(
-    config: Config, settings: RunSettings, rules: Tuning, name: str, source: str | None = None
-) -> Run:
+def new_row(config: Config, settings: RunSettings, rules: Tuning, source: str | None = None) -> Run:
     """The row of a new run, whose source has this hash."""
     theta, state = rules.start()
     return Run(
-        name=name,
+        name=config.run.name,
         seed=rules.observed.rule.problem.seed,
         algorithm=config.spsa.algorithm,
         settings=settings.to_json(),
@@ -241,14 +223,14 @@ def new_row(
     )
 
 
-def new_tuning(config: Config, space: Space, seed: int | None = None) -> Tuning:
-    """The tuning of a new run; without a seed here and in the files, one is drawn."""
-    drawn = next(s for s in (seed, config.run.seed, secrets.randbits(31)) if s is not None)
-    return settings_from(config).tuning(space, config.spsa.algorithm, drawn)
+def new_tuning(config: Config, space: Space) -> Tuning:
+    """The tuning of a new run; a seed is drawn if config.toml has none."""
+    seed = secrets.randbits(31) if config.run.seed is None else config.run.seed
+    return settings_from(config).tuning(space, config.spsa.algorithm, seed)
 
 
 def _begun(
-    config: Config, store: Store, space: Space, seed: int | None, origin: Origin
+    config: Config, store: Store, space: Space, origin: Origin
 ) -> tuple[Tuning, tuple[str, ...]]:
     """The tuning of a run that starts where another one was, and a note for the user.
 
@@ -264,7 +246,7 @@ def _begun(
     steps = {p.name: n for p, n in space.far_steps(better).items() if origin.learned_steps}
     had = parent.game_settings.played
     controls = [had.index(one) if one in had else -1 for one in config.game_settings.played]
-    rules = new_tuning(config, _at_theta(space, theta, steps), seed)
+    rules = new_tuning(config, _at_theta(space, theta, steps))
     rules = rules.forked(before, state, origin.doubt, controls)
     both = sum(p.name in theta for p in rules.space.active)
     begins = (
@@ -293,15 +275,12 @@ def _at_theta(space: Space, theta: Values, steps: Mapping[str, Number]) -> Space
 
 def reopened(config: Config, store: Store, run: Run, file_space: Space | None = None) -> Prepared:
     """An existing run, with its own settings; `file_space` is compared with its space."""
-    space = Space.from_json(run.space)
+    space = tuning_of(run).space
     for theta in (run.theta, run.start_theta):
         space.steps(theta)
-    settings = RunSettings.of(run)
     edited = () if file_space is None else _edited(config, run, space, file_space)
-    delivery, more = delivery_of(config, space, settings.delivery, run, store, settings.source)
-    return Prepared(
-        run=run, tuning=tuning_of(run), settings=settings, delivery=delivery, notes=(*edited, *more)
-    )
+    delivery, more = delivery_of(config, space, run, store)
+    return Prepared(run=run, delivery=delivery, notes=(*edited, *more))
 
 
 _CHANGEABLE = ("max_iterations", "priority", "share")
@@ -309,7 +288,7 @@ _CHANGEABLE = ("max_iterations", "priority", "share")
 
 def _edited(config: Config, run: Run, space: Space, file_space: Space) -> Iterator[str]:
     """How the files differ from the run."""
-    files = new_row(config, settings_from(config), new_tuning(config, file_space), run.name)
+    files = new_row(config, settings_from(config), new_tuning(config, file_space))
     found = [f"params.toml: {text}" for text in differences(space.fixed(), file_space.fixed())]
     found += [f"config.toml: {text}" for text in differences(_told(run), _told(files))]
     yield from found

@@ -21,7 +21,7 @@ from spsa.history.doctor import check_run
 from spsa.master import delivery_setup, start
 from spsa.master.loop import Master
 from spsa.master.match_engines import named_engine
-from spsa.master.session import tuning_of
+from spsa.master.session import RunSettings, tuning_of
 from spsa.master.start import Origin, checked_space
 from spsa.report.status import STATUS, status
 from spsa.report.table import record
@@ -56,9 +56,10 @@ class Starting(Story):
             over, steps = {"origin": origin}, self.store.steps(run.id)
         found = prepare(load_config(Path("config.toml"), {}), self.store, *words, **over)
         self.prepared[found.run.name] = found
+        rule = tuning_of(found.run).observed.rule
         theta = ", ".join(f"{name} {value:.6g}" for name, value in found.run.theta.items())
         same = "".join(f", as k={one.k}" for one in steps if one.theta_after == found.run.theta)
-        return (f"{found.run.name}, {found.tuning.observed.rule.name}: {theta}{same}", *found.notes)
+        return (f"{found.run.name}, {rule.name}: {theta}{same}", *found.notes)
 
     def begin(self, name) -> None:
         """Let the run have a result, so that it is not started anew."""
@@ -71,7 +72,7 @@ class Starting(Story):
 
     def delivery(self, name):
         found, config = self.prepared[name], load_config(Path("config.toml"), {})
-        delivery_setup.delivery_of(config, found.tuning.space, found.settings.delivery)
+        delivery_setup.delivery_of(config, tuning_of(found.run).space, found.run)
 
     def tune(self, name) -> str:
         """Play a prepared run to its end, with engines that are only named."""
@@ -80,8 +81,8 @@ class Starting(Story):
         master = Master(
             store=self.store,
             master_lease=self._masters[name],
-            tuning=found.tuning,
-            settings=found.settings,
+            tuning=tuning_of(found.run),
+            settings=RunSettings.of(found.run),
             delivery=FixedDelivery(),
             watcher=Watched(),
             project=lambda _theta: None,
@@ -110,8 +111,10 @@ class Starting(Story):
         return check_run(self.store, run, tuning_of(run))
 
 
-def prepare(config, store, *words, **over):
-    return start.prepare(config, store, checked_space(config), *words, **over)
+def prepare(config, store, name=None, origin=None, **over):
+    over |= {} if name is None else {"name": name}
+    config = config.model_copy(update={"run": config.run.model_copy(update=over)})
+    return start.prepare(config, store, checked_space(config), origin)
 
 
 STORY = Starting
@@ -239,10 +242,9 @@ WHERE = "[build]\nwhere = 'worker'"
 def test_this_machine_needs_one_of_the_levels(where, tmp_path, monkeypatch):
     write_project(tmp_path, CONFIG.replace("[build]", f"{where}\nlevels = ['x86-64-v3']"))
     config = load_config(tmp_path / "config.toml", {})
-    wanted = delivery_setup.delivery_settings(config)
     monkeypatch.setattr(delivery_setup, "provided", lambda: ("linux", "x86-64", "x86-64-v2"))
     with pytest.raises(InvalidInput, match=r":\d+: \[build\] .* only linux, x86-64, x86-64-v2"):
-        delivery_setup.delivery_of(config, SPACE, wanted)
+        delivery_setup.delivery_of(config, SPACE)
     assert not (tmp_path / ".tuning").exists()
 
 
