@@ -35,9 +35,6 @@ _TOLERANCE = 1e-9
 
 Chain = Sequence[Update]
 
-LogRow = Step | Purge
-"""What moves theta."""
-
 
 class Comparison(NamedTuple):
     """Two values that have to be the same, of an iteration or of a whole run.
@@ -88,7 +85,7 @@ class RunRows:
     def tuned(self) -> list[Iteration]:
         return [it for it in self.iterations.values() if it.purpose is Purpose.TUNE]
 
-    def log(self) -> Iterator[tuple[str, Iteration | None, LogRow]]:
+    def log(self) -> Iterator[tuple[str, Iteration | None, Step | Purge]]:
         """The steps and purges in the order in which they were made, each with its name.
 
         Also the iteration of a step.

@@ -140,18 +140,13 @@ def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgeP
     if not matches:
         raise NothingToDo(f"no counted result of run {run.name} is selected: nothing to purge")
     held, lost = results_of(store, run, run.applied), {one.iteration_id for one in matches}
+    found = PurgePlan(run=run, selection=selection, matches=matches)
     if not any(it.id in lost for it in held.iterations):
-        return PurgePlan(run=run, selection=selection, matches=matches)
+        return found
     _, *updates = replay(tuning, held.changed(matches, Tally.without))
-    return PurgePlan(
-        run=run,
-        selection=selection,
-        matches=matches,
-        after=updates[-1],
-        verdicts={
-            it.id: new for it, new in zip(held.iterations, updates, strict=True) if it.id in lost
-        },
-    )
+    both = zip(held.iterations, updates, strict=True)
+    verdicts = {it.id: new for it, new in both if it.id in lost}
+    return replace(found, after=updates[-1], verdicts=verdicts)
 
 
 def carry_out(store: Store, tuning: Tuning, plan_: PurgePlan, actor: str, reason: str) -> Purge:

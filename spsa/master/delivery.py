@@ -52,7 +52,10 @@ class Delivery(ABC):
     refused: dict[str, str] = field(init=False, default_factory=dict)
     _threads: ThreadPoolExecutor = field(init=False, repr=False, compare=False)
     _begun: dict[int, float] = field(init=False, default_factory=dict)
-    _last: deque[float] = field(init=False, default_factory=lambda: deque(maxlen=_MEASURED))
+    _last: deque[float] = field(init=False)  # seconds of the last few builds
+
+    def __post_init__(self) -> None:
+        self._last = deque([] if self.usual is None else [self.usual], maxlen=_MEASURED)
 
     def __enter__(self) -> Self:
         self._threads = ThreadPoolExecutor(self.at_once, "build")
@@ -70,14 +73,8 @@ class Delivery(ABC):
     @property
     def seconds(self) -> float:
         """The seconds that the slowest of the last few builds took."""
-        if (slowest := self._slowest) is not None:
-            return slowest
-        return 0.0 if self.source_sha256 is None else ASSUMED_SECONDS
-
-    @property
-    def _slowest(self) -> float | None:
-        usual = [] if self.usual is None or len(self._last) == _MEASURED else [self.usual]
-        return max([*usual, *self._last], default=None)
+        assumed = 0.0 if self.source_sha256 is None else ASSUMED_SECONDS
+        return max(self._last, default=assumed)
 
     def builds(self) -> Builds:
         """What is being built."""
@@ -87,7 +84,7 @@ class Delivery(ABC):
         return Builds(
             iterations=tuple(sorted(begun)),
             seconds=round(time.monotonic() - min(begun.values()), 1) if begun else 0.0,
-            usual=self._slowest,
+            usual=max(self._last, default=None),
             has_builder=self.has_builder,
         )
 
@@ -113,7 +110,7 @@ class Delivery(ABC):
         found = _alike(self.by_kind(plus, minus), self.refused)
         required = {tuple(sorted({*one.requires, *self.require})): one for one in found}
         (lowest, first), *others = sorted(required.items())
-        variants = {
+        variants = dict(first.variants) | {
             required_pattern(words) or "": (one.plus.engine, one.minus.engine)
             for words, one in reversed(others)
         }
@@ -230,9 +227,6 @@ class OpenedDelivery(Delivery):
     """The engines that a match was opened with; nothing is built."""
 
     sides: Sides
-
-    def prepare(self, plus: Values, minus: Values) -> Sides:
-        return self.sides
 
     def by_kind(self, plus: Values, minus: Values) -> Mapping[Kind, Sides]:
         return {(): self.sides}

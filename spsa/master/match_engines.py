@@ -61,7 +61,8 @@ class MatchDelivery(Delivery):
     def __post_init__(self) -> None:
         plus = self.plus
         self.source_sha256, self.at_once, self.usual = plus.source_sha256, plus.at_once, plus.usual
-        self.require = (*self.plus.require, *self.minus.delivery.require)
+        self.require = (*plus.require, *self.minus.delivery.require)
+        super().__post_init__()
 
     @property
     def has_builder(self) -> bool:

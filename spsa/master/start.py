@@ -60,9 +60,6 @@ class Origin:
     doubt: float = 1.0
     learned_steps: bool = False
 
-    def to_json(self) -> dict[str, Any]:
-        return {"run": self.run.name, "at": self.k, "doubt": self.doubt}
-
 
 def settings_from(config: Config) -> RunSettings:
     """The settings of a new run."""
@@ -164,7 +161,8 @@ def _created(
         rules, begins = new_tuning(config, space), _elsewhere(config, space)
     else:
         rules, begins = _begun(config, store, space, origin)
-        settings = replace(settings, origin=origin.to_json())
+        told = {"run": origin.run.name, "at": origin.k, "doubt": origin.doubt}
+        settings = replace(settings, origin=told)
     delivery, more = delivery_of(config, rules.space, store=store)
     settings = replace(settings, source=source_commit(config))
     store.keep_files(shared_files(config))

@@ -146,11 +146,10 @@ def _tried(config: Config, setup: Setup, write: Write) -> Trial:
 
 def _options(declarations: Declarations, setup: Setup) -> dict[str, object]:
     """What the engine declares of the options that are the same for every engine."""
-    known = {name: value for name, value in _OPTIONS.items() if name not in setup.options}
     return {
         name: value
-        for name, value in known.items()
-        if declarations.objection(name, str(value).lower()) is None
+        for name, value in _OPTIONS.items()
+        if name not in setup.options and not declarations.objection(name, str(value).lower())
     }
 
 

@@ -66,9 +66,9 @@ class ValidationMatch:
 
     def is_of(self, row: Iteration) -> bool:
         """Whether an iteration is a round of this match, or of the same one asked before."""
-        sides = PlayedValues(dict(row.plus_parameters), dict(row.minus_parameters))
+        sides, its = self.sides, (row.plus_parameters, row.minus_parameters)
         is_alike = (row.compared, row.game_settings) == (self.compared, self.game_settings)
-        return is_alike and sides == self.sides
+        return is_alike and its == (sides.plus, sides.minus)
 
     def next_games(self, rounds: Sequence[Iteration], slots: int) -> int:
         """The games of the next round; 0 if these have all games of the match."""
@@ -136,7 +136,7 @@ class Validation(MasterSession[Iteration]):
         left = [one for one in rounds[len(complete) :] if one.status is not done]
         if complete and self.match.is_decided(complete):
             for one in left:
-                self._abandon(one)
+                self.store.abandon_validation(self.master_lease, one.id)
             matches = self.store.matches(view.run.id)
             return next(one for one in matches if one.match_number == self._number)
         self._refuse_what_cannot_go_on(view, rounds, gone)
@@ -179,16 +179,13 @@ class Validation(MasterSession[Iteration]):
         for one in rounds:
             failed = [batch for batch in view.failed if batch.iteration_id == one.id]
             if failed:
-                self._abandon(one)
+                self.store.abandon_validation(self.master_lease, one.id)
                 reasons = "; ".join(batch.last_error or "" for batch in failed)
                 raise TuningError(f"the validation cannot be played: {reasons}")
         if run.status is RunStatus.PAUSED:
             raise NothingToDo(
                 f"run {run.name} is paused: {run.reason}; `spsa-master resume` continues it"
             )
-
-    def _abandon(self, one: Iteration) -> None:
-        self.store.abandon_validation(self.master_lease, one.id)
 
     def _open(self, run: Run, games: int) -> None:
         if self._building is None:

@@ -77,13 +77,6 @@ class Filters:
         lost = total(bank.variance) - total(variance)
         return float(np.sum(bank.weight() * (self.elo_per_step * lost)))
 
-    def gained(self, path: Vector) -> tuple[float, ...]:
-        """Elo over the start along a path of theta in steps, shape (points, n), the start first.
-
-        It is a belief and no measurement.
-        """
-        return tuple(self.bank.gained(path).tolist())
-
 
 def filters_of(run: Run) -> tuple[Filters | None, str]:
     """The filters of a run, or None and why the Elo gained is not known, as a clause."""
@@ -210,7 +203,7 @@ def verdict(run: Run, *, said_stop: bool = False) -> Verdict:
         return Verdict(None, why, None, *planned)
     space = Space.from_json(run.space)
     path = np.array([space.steps(run.start_theta), space.steps(run.theta)])
-    gained, misfit = filters.gained(path)[-1], filters.misfit(run.applied)
+    gained, misfit = float(filters.bank.gained(path)[-1]), filters.misfit(run.applied)
     if misfit > MAX_MISFIT * limit:
         scatter = (
             f"{planned[1]}; results scatter {sqrt(misfit):.1f} times as widely as the rule "

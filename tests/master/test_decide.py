@@ -64,13 +64,6 @@ def view(*, status="running", applied=0, rows=(), failed=(), ready=0, **obstacle
     )
 
 
-def told(found):
-    """A decision, with the iteration by its id."""
-    return str(
-        replace(found, iteration=found.iteration.id) if hasattr(found, "iteration") else found
-    )
-
-
 def test_in_order():
     """Open iterations are [k, games played]; two may be in flight, unless the pacing differs."""
 
@@ -94,7 +87,9 @@ def test_what_a_run_needs_before_anything_else():
         if isinstance(needed, Pause):
             yield from needed.reasons
             yield f"fails {sorted(needed.batch_ids)}"
+        elif hasattr(needed, "iteration"):
+            yield str(replace(needed, iteration=needed.iteration.id))
         elif needed is not None:
-            yield told(needed)
+            yield str(needed)
 
     compare_cases(Path(__file__).with_name("pauses.txt"), shown)

@@ -56,10 +56,9 @@ class Starting(Story):
             over, steps = {"origin": origin}, self.store.steps(run.id)
         found = prepare(load_config(Path("config.toml"), {}), self.store, *words, **over)
         self.prepared[found.run.name] = found
-        rule = tuning_of(found.run).observed.rule
         theta = ", ".join(f"{name} {value:.6g}" for name, value in found.run.theta.items())
         same = "".join(f", as k={one.k}" for one in steps if one.theta_after == found.run.theta)
-        return (f"{found.run.name}, {rule.name}: {theta}{same}", *found.notes)
+        return (f"{found.run.name}, {found.run.algorithm}: {theta}{same}", *found.notes)
 
     def begin(self, name) -> None:
         """Let the run have a result, so that it is not started anew."""
