@@ -118,9 +118,14 @@ class Builder:
                 began = time.monotonic()
                 made, target = compiler.compile(work_copy, rendered)
                 searches = [longest_search(one) for one in recipe.time_controls]
-                places = self._option_places
                 bench = examine(
-                    made, recipe.bench, (), searches, recipe.options, places, tried=self._tried
+                    made,
+                    recipe.bench,
+                    recipe.arguments,
+                    searches,
+                    recipe.options,
+                    self._option_places,
+                    tried=self._tried,
                 )
                 self._tried = True
                 keep_measured(compiler.work, BUILD_SECONDS, time.monotonic() - began)

@@ -44,8 +44,8 @@ class Recipe:
     its workspace, has just one. With a `command`, that is run instead of cargo, and `binary` is the
     path of what it makes. `timeout` is in seconds. The engine must have a `bench` command with a
     node count (True), may have one (None), or is not asked for one (False). `level` is the level of
-    x86-64 to build for, or that the command builds for. In the smoke test the engine has to obey
-    the longest search of each of `time_controls` and to accept `options`.
+    x86-64 to build for, or that the command builds for. In the smoke test the engine, started with
+    `arguments`, has to obey the longest search of each of `time_controls` and to accept `options`.
     """
 
     command: tuple[str, ...] = ()
@@ -58,6 +58,7 @@ class Recipe:
     bench: bool | None = None
     time_controls: tuple[TimeControl, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

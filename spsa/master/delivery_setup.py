@@ -284,6 +284,7 @@ def _recipe(config: Config, wanted: Mapping[str, Any], level: str = "") -> Recip
         bench=True if len(wanted["levels"]) > 1 else config.build.bench,
         time_controls=config.game_settings.played,
         options=config.game_settings.engine_options,
+        arguments=config.game_settings.engine_arguments,
     )
 
 

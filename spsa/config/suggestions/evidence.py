@@ -88,7 +88,8 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
     networks = {one.name for file in files for one in file.constants if _turns_network_on(one)}
     for name, text in (definition for file in files for definition in file.definitions):
         plain = NO_CODE.sub(" ", text)
-        texts.setdefault(name, []).append(_until_network(plain, networks) if networks else plain)
+        is_eval = networks and "eval" in name.lower()
+        texts.setdefault(name, []).append(_until_network(plain, networks) if is_eval else plain)
     begin = set(filter(_STRENGTH.fullmatch, texts))
     found = Evidence(weighed={n for f in files for n in _weighed(NO_CODE.sub(" ", f.text))})
     open_names = begin | ({""} & texts.keys() if begin else set())
