@@ -94,11 +94,12 @@ RETURNING (SELECT min(a.reason) FROM spsa_set_aside a
             WHERE a.machine = host AND a.sha256 IS NULL) AS set_aside;
 
 -- name: work_left
--- a finished run whose master lease is live may still open a validation
-SELECT r.name AS run, i.requires, r.lease_expires_at > spsa_time(0) AS has_master
+-- while its master lease is live, a finished run may open a validation, and a paused one go on
+SELECT r.name AS run, i.requires,
+       r.status <> 'paused' AND r.lease_expires_at > spsa_time(0) AS has_master
   FROM spsa_run r LEFT JOIN spsa_iteration i ON i.run_id = r.id AND {playable}
  WHERE r.status = 'running' OR i.id IS NOT NULL
-    OR r.status = 'finished' AND r.lease_expires_at > spsa_time(0)
+    OR r.status <> 'stopped' AND r.lease_expires_at > spsa_time(0)
  UNION  -- binaries for other kinds of machines
 SELECT r.name, v.key, r.lease_expires_at > spsa_time(0)
   FROM spsa_run r JOIN spsa_iteration i ON i.run_id = r.id AND {playable},

@@ -123,7 +123,7 @@ def named_engine(
     if commit is not None:  # with the place as it was written
         name = str(replace(commit, place=shown(text.removesuffix(f"@{commit.ref}"))))
     if place.is_dir():  # which may hold files that are no part of its commit
-        name = f"{name} ({sha256[:_SHORT]})"
+        name = f"{name}, files {sha256[:_SHORT]}"
     return NamedEngine(name=printable(name, NAME_LENGTH), sha256=sha256, delivery=delivery)
 
 

@@ -88,7 +88,9 @@ def checked_space(config: Config) -> Space:
         faults += _engine_faults(config, space)
     except InvalidInput as error:  # a source that cannot be read
         faults += error.faults
-    except BuildFailed as error:  # an engine that cannot be asked
+    except BuildFailed as error:  # an engine that cannot be asked, or a repository
+        if not faults and config.delivery.engine is None:
+            raise
         if not faults:
             wrong = (("delivery", "engine"), " ".join(str(error).split()), NAME_AN_ENGINE)
             faults = read_document(config.path).faults([wrong])

@@ -33,6 +33,9 @@ from spsa.report.table import (
 )
 from spsa.text import plural
 
+NOT_DECIDED = "not decided"
+_TEST, _LLR = "the two hypotheses, in normalised Elo", "its bounds, and its answer"
+_HYPOTHESES = "{0[0]:+g} {0[1]:+g}".format
 _POINTS = "pairs in which plus made 0, ½, 1, 1½ and 2 points"
 RESULT = (
     Column("", "Elo ± 95%", "tally", elo_text),
@@ -94,21 +97,23 @@ class Match:
 
     @property
     def theta(self) -> str:
-        """`final`, or what was asked for as it was then: `final after 8 results`."""
-        told = self.iteration.compared
-        if self.measured or told is None:
-            return ", ".join(self.measured)
-        moves_on = told.theta in tuple(ThetaChoice) and told.theta != START
-        after = f" after {plural(self.iteration.opened_on, 'result')}" if moves_on else ""
-        return told.theta + after
+        """What was asked for, as it was then: `final after 8 results`."""
+        told = self.compared.theta
+        if told == START or told not in tuple(ThetaChoice):
+            return told
+        return f"{told} after {plural(self.iteration.opened_on, 'result')}"
 
     @property
     def setting(self) -> str:
-        """`start at 60+0.6, test +0 +5`: against what, under which time control, which test."""
-        told = self.compared
-        control = "" if told.time_control is None else f" at {told.time_control}"
-        test = "" if told.sprt is None else f", test {told.sprt[0]:+g} {told.sprt[1]:+g}"
-        return f"{self.iteration.opponent}{control}{test}"
+        """`start at 60+0.6`: against what, and under which time control."""
+        control = self.compared.time_control
+        return self.iteration.opponent + ("" if control is None else f" at {control}")
+
+    @property
+    def status(self) -> str:
+        """That of its rounds; `not decided` where they have ended before its test was decided."""
+        is_decided = self.test is None or self.test["accepted"] is not None
+        return self.iteration.status if is_decided or self.iteration.is_open else NOT_DECIDED
 
     @property
     def test(self) -> dict[str, Any] | None:
@@ -122,16 +127,23 @@ class Match:
 
     def sentences(self) -> Iterator[str]:
         """What it measured: Elo, normalised Elo, the likelihood of superiority, its test."""
-        tally, normalised, played = self.tally, nelo(self.tally), self.theta or "tuned values"
+        tally, normalised = self.tally, nelo(self.tally)
         yield (
-            f"{played} against {self.setting}: {plural(tally.games, 'game')}, "
+            f"{self.theta} against {self.setting}: {plural(tally.games, 'game')}, "
             f"Elo {elo_text(tally)}, normalised Elo {normalised.value:+.1f} "
             f"± {normalised.error:.1f}, likelihood of superiority {100 * los(tally):.1f}%"
         )
         if (test := self.test) is not None:
             hypotheses, accepted = f"{test['elo0']:+g} and {test['elo1']:+g}", test["accepted"]
-            end = ", not decided" if accepted is None else f" accepted: {accepted:+g}"
+            end = f", {NOT_DECIDED}" if accepted is None else f" accepted: {accepted:+g}"
             yield f"test of normalised Elo {hypotheses}: LLR {ratio(test)}{end}"
+
+
+def _ratio(match: Match) -> str:
+    """The LLR of a match, and whether it has ended without an answer; nothing without a test."""
+    if (test := match.test) is None:
+        return ""
+    return f"{ratio(test)} {NOT_DECIDED}" if match.status == NOT_DECIDED else ratio(test)
 
 
 def ratio(test: Mapping[str, Any]) -> str:
@@ -144,20 +156,21 @@ MATCHES = View(
     "validations",
     (
         Column("iteration_number", "number", "iteration.iteration_number", kind="name"),
-        Column("status", "status", "iteration.status", kind="word", rank=4),
+        Column("status", "status", kind="word", rank=4),
         games_of("tally", "iteration.target_games"),
         *RESULT,
         Column("void_games", "void", "iteration.void_games", unless_zero, rank=3),
         Column("", "plus", "theta", kind="text", rank=-1),
-        Column("", "against", "setting", kind="text", rank=-1),
+        Column("", "against", "iteration.opponent", kind="text", rank=-1),
+        Column("", "time control", "compared.time_control", kind="text", rank=-1),
+        Column("", "test", "compared.sprt", _HYPOTHESES, "text", rank=-1, note=_TEST),
         *values("opened_on", of="iteration"),
         *values("compared", "measured"),
         *values("games_played", "target_games", of="iteration"),
         Column("nelo", "", lambda match: nelo(match.tally)),
         Column("los", "", lambda match: los(match.tally)),
-        Column(
-            "sprt", "LLR", "test", ratio, kind="text", rank=1, note="its bounds, and its answer"
-        ),
+        Column("sprt", "", "test"),
+        Column("", "LLR", lambda match: match, _ratio, "text", rank=1, note=_LLR),
     ),
     empty="No validation has been played: `spsa-master validate` plays the tuned values against "
     "the start.",

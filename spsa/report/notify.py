@@ -151,7 +151,9 @@ def _by_apprise(url: str) -> Address:
         raise _WrongAddress(f"({scheme}://...) is none that apprise knows", remedy)
 
     def send(message: Message) -> None:
-        if not service.notify(body=message.text, title=f"{message.run}: {message.kind}"):
+        title = f"{message.run}: {message.kind}"
+        # not HTML, whose lines a mail would join
+        if not service.notify(body=message.text, title=title, body_format="text"):
             raise NotSent("apprise could not deliver it")
 
     return Address(f"{scheme}://...", send)

@@ -23,6 +23,7 @@ from spsa.master.session import master_of
 from spsa.master.verdict import Advice
 from spsa.report.alarms import look
 from spsa.report.events import ALARMS, Alarm, AlarmKey, AlarmKind, News, told_alarms
+from spsa.report.matches import ThetaChoice
 from spsa.report.notify import Address, Message, Notifier
 from spsa.report.status import Status
 from spsa.report.table import record
@@ -83,8 +84,12 @@ def news_of(
     if run.finished_at is not None and run.tunes:
         played = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
         reason = f", {run.reason}" if run.reason else ""
-        if status.measured.elo is None and follows and not is_ending:
-            measured = f"a match of {plural(follows, 'game')} against {against} follows"
+        ended = (one for one in status.validations if not one.iteration.is_open)
+        its = (ThetaChoice.FINAL, run.applied)
+        is_played = any((m.compared.theta, m.iteration.opened_on) == its for m in ended)
+        if follows and not is_ending and not is_played:
+            then = f"a match of {plural(follows, 'game')} against {against} follows"
+            measured = then if status.measured.elo is None else f"{measured}; {then}"
         found = f"{played}, {plural(status.totals.tally.games, 'game')}{reason}; {measured}"
         advice = "; ".join(status.ends())
         yield News(str(run.status), run.finished_at.isoformat(), found, advice or verdict)

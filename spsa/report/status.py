@@ -191,9 +191,7 @@ class Status:
         if match is None:
             return _TO_MEASURE
         games = plural(match.tally.games, "game")
-        went_on = match.theta and not match.measured  # final after 30 results
-        which = f"theta {match.theta}" if went_on else f"{match.theta or 'tuned'} theta"
-        return f"{self.measured.over} (95%), by {games} of {which}"
+        return f"{self.measured.over} (95%), by {games} of theta {match.theta}"
 
     @property
     def judged(self) -> tuple[str, str]:

@@ -69,11 +69,15 @@ class Measured(Story):
 
     def record(self) -> str:
         told = json.loads(json.dumps(record(MATCHES, self._last())))
-        kept = {name: told[name] for name in ("compared", "opened_on", "los", "sprt")}
+        kept = {name: told[name] for name in ("status", "compared", "opened_on", "los", "sprt")}
         return re.sub(r"\d+\.\d+", lambda one: f"{float(one[0]):.3f}", json.dumps(kept))
 
-    def settings(self) -> list[str]:
-        return [Match(one).setting for one in self.store.matches(self.staged.run.id)]
+    def table(self) -> Iterator[str]:
+        """What is compared, and how that ended, of all matches."""
+        matches = self._status().validations
+        its = [c for c in MATCHES.for_people(matches) if c.heading == "status" or c.kind == "text"]
+        yield " | ".join(one.heading for one in its)
+        yield from (" | ".join(one.text(match) for one in its) for match in matches)
 
     def sums(self, match: int) -> bool:
         """Whether a match is the sum of its rounds."""

@@ -266,5 +266,6 @@ def test_doctor_says_what_the_tutorial_shows(project, ask, monkeypatch):
     messages = (project / "messages").read_text()
     (mail,) = post.mails
     assert messages.strip() in hook.got[0][1]["text"] and "Subject: walks: test" in mail
+    assert messages.strip() in mail.replace("\r", ""), "with its lines"
     shown = f"$ spsa-master doctor --notify\n{said}$ cat messages\n{messages}```"
     assert shown in (ROOT / "docs/tutorial.md").read_text()

@@ -4,7 +4,6 @@ A line of a block that begins with `$ ` is a command; the lines up to the next o
 """
 
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -52,6 +51,7 @@ def prepare(folder: Path) -> dict[str, str]:
     del document["time_control"]
     config.write_text(tomlkit.dumps(document), encoding="utf-8")
     _write(folder / "tuning", written[1])
+    shell(_said(r"`(mkdir \S+ && cp .*?)` keeps"), folder / "tuning")
     before = [command for command, _ in transcripts() if command.startswith(_BEFORE)]
     return said | {command: output_of(command, folder) for command in before}
 
@@ -85,14 +85,14 @@ def walked(folder: Path) -> str:
     (_, committed), (_, keys) = _BLOCK.findall(first)
     shell('git -C ../my-engine apply "$PWD/tuned.patch"', folder / "tuning")
     shell(committed, folder / "tuning")
-    _write(folder / "tuning", keys)
+    begin = _said(r"walk begins with `(cp .*?)`")
     (program,) = re.findall(r"```python\n(.*?)```", ENGINES.read_text(encoding="utf-8"), re.S)
     (walks / "net").mkdir()
     (walks / "net" / "squares.py").write_text(program)
     with playing(walks):
         for section in sections:
-            shutil.copy(folder / "tuning" / "config.toml", walks)
-            (walks / "params.toml").write_text(blocks("toml")[0], encoding="utf-8")
+            shell(begin, walks)
+            _write(walks, keys)
             for language, block in _BLOCK.findall(section):
                 here = block.replace(_HOME, str(folder))
                 if language:
@@ -104,6 +104,11 @@ def walked(folder: Path) -> str:
                         told = f"{command}\n{now}".replace(str(folder), _HOME)
                         page = page.replace(part.replace(str(folder), _HOME), told)
     return page
+
+
+def _said(pattern: str) -> str:
+    """A command within a sentence of the page."""
+    return re.findall(pattern, text())[0]
 
 
 def _write(folder: Path, block: str) -> None:

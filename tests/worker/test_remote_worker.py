@@ -120,11 +120,11 @@ def test_a_worker_without_work_says_why_in_one_line_each(start, server):
     store = server.staged.store
     store.pause("first", "me", "why")
     running = start("--label", "fast", "--not", "second")
-    running.until(lambda: "no run needs games" in running.log)
+    running.until(lambda: "`resume` if it is paused" in running.log)
     store.resume("first", "me")
     server.staged.open(requires=("big-memory",))
     running.until(lambda: "requires big-memory, and this worker has only" in running.log)
-    store.pause("first", "me", "why")
+    store.stop("first", "me", "why")
     store.create_run(new_run(name="second"))
     running.until(lambda: "this worker leaves out the run second" in running.log)
     store.set_aside(MACHINE, "4 of its last batches failed", "me")
@@ -132,9 +132,9 @@ def test_a_worker_without_work_says_why_in_one_line_each(start, server):
     assert f"`spsa-master workers release {MACHINE}` ends that" in running.log
     asked = len(server.asked("/worker/touch"))
     running.until(lambda: len(server.asked("/worker/touch")) > asked + 1)
-    for reason in ("no run needs games", "big-memory", "leaves out", "set aside"):
+    for reason in ("`resume` if it", "big-memory", "leaves out", "set aside"):
         assert running.log.count(reason) == 1, running.log
-    said = r"^\d\d:\d\d:\d\d there is nothing that this worker may play: no run needs games"
+    said = r"^\d\d:\d\d:\d\d there is nothing that this worker may play: "
     assert re.search(said, running.log, re.MULTILINE)
     assert len(server.asked("/worker/version")) == 1
 

@@ -718,7 +718,7 @@ def test_a_worker_that_is_idle_says_so_again_when_it_has_had_a_batch(client, run
         for _ in range(2):
             client.renew([], Measured())
             now[0] += LEASE
-        assert caplog.text.count("no run needs games") == times
+        assert caplog.text.count("`resume` if it is paused") == times
         run.store.resume("first", "me")
         assert client.claim() is not None
 

@@ -229,7 +229,10 @@ class DatabaseClient:
         text = f"there is nothing that this worker may play: {printable(reason, _MAX_REASON)}"
         if awaited := [left for left, obstacle in found.items() if obstacle is None]:
             runs = printable(", ".join(dict.fromkeys(left.run for left in awaited)), _MAX_REASON)
-            text = f"no master moves {runs}: `spsa-master run`, or `validate`, goes on with it"
+            text = (
+                f"no master moves {runs}: `spsa-master run`, `validate`, or `resume` if it is "
+                "paused, goes on with it"
+            )
         self._warn("idle", None if any(left.has_master for left in awaited) else text)
 
     def _warn(self, about: str, text: str | None) -> None:
