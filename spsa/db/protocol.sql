@@ -104,7 +104,7 @@ SELECT r.name AS run, i.requires,
 SELECT r.name, v.key, r.lease_expires_at > spsa_time(0)
   FROM spsa_run r JOIN spsa_iteration i ON i.run_id = r.id AND {playable},
        json_each(i.variants) AS v
- WHERE v.key LIKE '% %';
+ WHERE v.key LIKE '% %' ORDER BY run, requires;
 
 -- name: file
 SELECT bytes FROM spsa_engine WHERE sha256 = :sha256
