@@ -157,6 +157,8 @@ def test_a_sequential_test_goes_on_when_it_was_interrupted_and_ends_when_it_is_d
     assert row.tally.games < 400
     again = validated(tested, match=TEST)
     assert again.match_number > row.match_number, "a decided test is not asked again"
+    batch = TEST.settings.batch_size
+    assert [TEST.next_games((), slots) for slots in (0, 3)] == [batch, 3 * batch]
 
 
 SIDES = PlayedValues({}, {"margin": 50, "ratio": 0.3, "still": 50})
