@@ -142,6 +142,12 @@ class Gains:
     k = 1
 
 
+def test_a_terminal_gets_names_and_numbers_as_they_are(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    table.terminal().print("12 [b]x[/b] :warning: 'y'")
+    assert capsys.readouterr().out == "12 [b]x[/b] :warning: 'y'\n"
+
+
 @pytest.mark.parametrize(
     ("error", "live"),
     [(BrokenPipeError(), True), (OSError(5, "gone"), False), (KeyError("x"), True)],
