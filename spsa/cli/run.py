@@ -1,6 +1,5 @@
 """`spsa-master run`."""
 
-from dataclasses import replace
 from math import inf
 
 import click
@@ -21,7 +20,7 @@ from spsa.report.screen import rendered
 from spsa.report.table import terminal
 
 
-def _origin(store: Store, text: str, name: str) -> Origin:
+def _origin(store: Store, text: str, name: str, doubt: float, *, learned_steps: bool) -> Origin:
     """The moment that `RUN[@K]` names, for a new run of this name."""
     parent, _, k = text.rpartition("@")
     if not (k.isascii() and k.isdigit()) or store.find_run(text) is not None:
@@ -29,7 +28,8 @@ def _origin(store: Store, text: str, name: str) -> Origin:
     if parent == name:
         raise click.UsageError(f"run {name} cannot start from itself: name another one with --run")
     found = store.run(parent)
-    return Origin(run=found, k=int(k) if k else found.applied)
+    at = int(k) if k else found.applied
+    return Origin(run=found, k=at, doubt=doubt, learned_steps=learned_steps)
 
 
 @click.command()
@@ -93,10 +93,9 @@ def run(
         Store(config.database.url, is_stopping=stopping.is_set) as store,
     ):
         with working("preparing the run"):
-            begins = None
+            new, begins = config.run.name, None
             if origin is not None:
-                found = _origin(store, origin, config.run.name)
-                begins = replace(found, doubt=doubt, learned_steps=learned_steps)
+                begins = _origin(store, origin, new, doubt, learned_steps=learned_steps)
             prepared = prepare(config, store, space, begins)
         with (
             held_run(store, config, prepared.run, console, stopping, longest_wait=inf) as held,

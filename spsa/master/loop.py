@@ -46,6 +46,13 @@ from spsa.uci import system
 KEPT_ITERATIONS = 50
 """Binaries of older iterations are deleted; each can be built again from its row."""
 
+POLL_SECONDS = 1.0
+LEASE_WAIT_SECONDS = MASTER_LEASE_SECONDS + 2 * POLL_SECONDS
+"""Seconds after which the lease of a master that died has run out."""
+
+_AT_ONCE = 0.05
+_REMEDY = "stop it first (Ctrl-C), or let it measure while it tunes, by [validation] every"
+
 
 @dataclass(frozen=True, slots=True)
 class QueuedBuild:
@@ -180,14 +187,6 @@ class Master(MasterSession[RunStatus]):
             action()
         except (TuningError, OSError) as error:
             log.warning("%s: %s", failure, error)
-
-
-POLL_SECONDS = 1.0
-LEASE_WAIT_SECONDS = MASTER_LEASE_SECONDS + 2 * POLL_SECONDS
-"""Seconds after which the lease of a master that died has run out."""
-
-_AT_ONCE = 0.05
-_REMEDY = "stop it first (Ctrl-C), or let it measure while it tunes, by [validation] every"
 
 
 @dataclass(slots=True)

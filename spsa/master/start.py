@@ -57,8 +57,8 @@ class Origin:
 
     run: Run
     k: int
-    doubt: float = 1.0
-    learned_steps: bool = False
+    doubt: float
+    learned_steps: bool
 
 
 def settings_from(config: Config) -> RunSettings:
