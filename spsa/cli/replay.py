@@ -36,11 +36,11 @@ def replay(store: Store, run: Run, k: int | None, as_applied: bool, as_json: boo
         found = theta_at(store, run, tuning_of(run), to, as_applied=as_applied)
     rows = parameters(replace(run, **run_columns(found)))
     if as_json:
-        told = {"run": run.name, "k": to, "applied": run.applied, "as_applied": as_applied}
+        told = {"run": run.name, "k": found.k, "applied": run.applied, "as_applied": as_applied}
         told["parameters"] = records(PARAMETERS, rows)
         echo_json(told)
         return
     counting = "as it was applied" if as_applied else "by the games that count now"
-    echo(f"run {run.name}: theta after {to} of {plural(run.applied, 'result')}, {counting}")
+    echo(f"run {run.name}: theta after {found.k} of {plural(run.applied, 'result')}, {counting}")
     if rows:
         terminal().print(TextTable(replace(PARAMETERS, columns=_THEN), rows))

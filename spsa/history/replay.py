@@ -95,13 +95,13 @@ def replay(tuning: Tuning, results: Results) -> Iterator[Update]:
             parts = results.parts.get(iteration.id, ())
             last = updated(tuning, last.state, last.theta, iteration, parts)
         else:
-            last = _unmoved(last, iteration)
+            last = _unmoved(last)
         yield last
 
 
-def _unmoved(before: Update, iteration: Iteration) -> Update:
-    k, delta = iteration.k or before.k, dict.fromkeys(before.theta, 0.0)
-    return replace(before, k=k, delta=delta, gradient=None, elo=None, bounded=False)
+def _unmoved(before: Update) -> Update:
+    delta = dict.fromkeys(before.theta, 0.0)
+    return replace(before, k=before.k + 1, delta=delta, gradient=None, elo=None, bounded=False)
 
 
 def theta_at(store: Store, run: Run, tuning: Tuning, k: int, *, as_applied: bool = False) -> Update:

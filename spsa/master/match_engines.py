@@ -16,7 +16,7 @@ from spsa.builds.git import SourceCommit, checkout_of, commit_of, is_address, sh
 from spsa.builds.smoke import declared_options
 from spsa.config import missing_files
 from spsa.config.document import refused as refused_at
-from spsa.config.settings import Config, SpsaSection
+from spsa.config.settings import Config
 from spsa.core import Values
 from spsa.core.game_settings import GameSettings
 from spsa.core.params import Space
@@ -202,6 +202,6 @@ def run_of_match(config: Config, store: Store, name: str | None) -> Run:
 def _without_parameters(config: Config, store: Store, name: str) -> Run:
     """A run that has tuned all it has: nothing."""
     named = config.run.model_copy(update={"name": name})
-    plain = config.model_copy(update={"spsa": SpsaSection(), "run": named})
+    plain = config.model_copy(update={"run": named})
     row = new_row(plain, settings_from(plain), new_tuning(plain, Space(())))
     return replace(row, status=RunStatus.FINISHED, finished_at=store.clock(), max_iterations=0)

@@ -32,7 +32,6 @@ def environment(*loaders: BaseLoader) -> Environment:
         undefined=StrictUndefined,
         finalize=_printable,
         trim_blocks=True,
-        lstrip_blocks=True,
     )
     found.filters |= {
         "with_commands": lambda text: Markup(

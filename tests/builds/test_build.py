@@ -106,11 +106,8 @@ def test_a_package_is_built_whose_constants_lie_outside_of_it(own):
 def test_of_what_cargo_makes_the_program_counts_with_its_triple():
     said = "Compiling\n"
     for name, kind in (("tern", "bin"), ("old", "example")):
-        target = {
-            "executable": f"/t/arm-x/release/{name}",
-            "target": {"name": name, "kind": [kind]},
-        }
-        said += json.dumps({"reason": "compiler-artifact", **target}) + "\n"
+        one = {"executable": f"/t/arm-x/release/{name}", "target": {"name": name, "kind": [kind]}}
+        said += json.dumps({"reason": "compiler-artifact", **one}) + "\n"
     assert made(said, Path("/t"), Path()) == (Path("/t/arm-x/release/tern"), "arm-x")
 
 

@@ -53,8 +53,11 @@ def test_each_file_is_kept_by_its_hash_and_comes_from_the_pinned_program(tmp_pat
     assert making.made("minus", {"a": 1.25, "b": -2})["EvalFile"].sha256 != first.sha256
     assert {path.name for path in (tmp_path / "work").iterdir()} == {"pinned"}
     engine = making.store.add("a" * 64, tmp_path / "net" / "net.py", "triple", None, None)
-    BinaryDelivery(engine=engine, maker=making).discard({first.sha256, engine.sha256})
+    with BinaryDelivery(engine=engine, maker=making) as delivery:
+        delivery.discard({first.sha256, engine.sha256})
     assert (first.path.exists(), engine.path.exists()) == (False, True), "all need the engine"
+    with pytest.raises(TuningError, match="was stopped"):
+        making.made("plus", {})
     (making.pinned.path / "base").chmod(0o644)
     (making.pinned.path / "base").write_text("altered")
     with pytest.raises(TuningError, match="was altered"):

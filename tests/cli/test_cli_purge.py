@@ -71,6 +71,6 @@ def test_theta_of_a_past_moment_is_printed(tested, store, ask, transcript):
             told = ask("replay", "--to", k, "--json", *option).json
             logged = steps[k - 1].theta_after if k else before.start_theta
             theta = {p["name"]: p["value"] for p in told["parameters"]}
-            assert (theta == dict(logged)) == same
+            assert (told["k"], theta == dict(logged)) == (k, same)
     assert theta == tested.now().theta
     transcript("theta of a past moment")

@@ -237,13 +237,13 @@ LOWER = "pub const margin: i32 = 50;\npub const ratio: f64 = 0.3;\npub const sti
 WHERE = "[build]\nwhere = 'worker'"
 
 
-@pytest.mark.parametrize("where", ["[build]", WHERE])
-def test_this_machine_needs_one_of_the_levels(where, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("where", "store"), [("[build]", object()), (WHERE, None)])
+def test_this_machine_needs_one_of_the_levels(where, store, tmp_path, monkeypatch):
     write_project(tmp_path, CONFIG.replace("[build]", f"{where}\nlevels = ['x86-64-v3']"))
     config = load_config(tmp_path / "config.toml", {})
     monkeypatch.setattr(delivery_setup, "provided", lambda: ("linux", "x86-64", "x86-64-v2"))
     with pytest.raises(InvalidInput, match=r":\d+: \[build\] .* only linux, x86-64, x86-64-v2"):
-        delivery_setup.delivery_of(config, SPACE)
+        delivery_setup.delivery_of(config, SPACE, store=store)
     assert not (tmp_path / ".tuning").exists()
 
 

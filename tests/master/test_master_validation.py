@@ -4,7 +4,6 @@ Beside the tuning it is small rounds, one match for each theta, and theta is unt
 """
 
 from collections.abc import Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,7 +72,7 @@ class Validating(Story):
         def happens():
             if meanwhile == "fails" and self.claim("machine") != "nothing":
                 self.fail(max(self._claims), "the engine crashed")
-            elif meanwhile == "stops" and matches(self.tested):
+            elif meanwhile == "stops" and rounds(self.tested):
                 self.store.stop("tested", "anna", "enough")
             elif meanwhile == "plays" and most is None:
                 play(self.store)
@@ -117,7 +116,7 @@ def test_matches(heading, story):
     story(heading)
 
 
-def matches(tested):
+def rounds(tested):
     return tested.store.iterations(tested.run.id, purpose=Purpose.VALIDATE)
 
 
@@ -130,10 +129,10 @@ def test_cut_off_at_any_call_there_is_one_match_and_it_ends(database_url, store,
         calls = queries.writes
         assert calls > 3
         for at in range(1, calls + 1):
-            before = len(matches(tested))
+            before = len(rounds(tested))
             queries.writes, queries.at, queries.cut = 0, at, cut
             assert validated(tested, store=queries).status is IterationStatus.COMPLETE
-            assert len(matches(tested)) == before + 1, at
+            assert len(rounds(tested)) == before + 1, at
 
 
 TEST = replace(MATCH, games=4000, asked=Compared(sprt=(50.0, 150.0)))
@@ -166,22 +165,12 @@ BESIDE = ValidationMatch(sides=SIDES, settings=settings(1, 7), game_settings=TER
 PLAN = Background(every=2, share=0.5, match=BESIDE)
 
 
-def finished(store, **over):
+def finished(store, meanwhile=list, **over):
     tested = RunUnderTest(store, iterations=7, **over)
-    tested.master(FakeSleep(lambda: play(store)), background=replace(PLAN)).run()
+    fake_sleep = FakeSleep(lambda: (meanwhile(), play(store)))
+    tested.master(fake_sleep, background=replace(PLAN)).run()
     assert tested.now().status is RunStatus.FINISHED
     return tested
-
-
-@contextmanager
-def listening(*event):
-    sa.event.listen(*event)
-    yield
-    sa.event.remove(*event)
-
-
-def rounds(tested):
-    return tested.store.iterations(tested.run.id, purpose=Purpose.VALIDATE)
 
 
 @pytest.mark.parametrize("in_flight", [1, "auto"])
@@ -205,9 +194,10 @@ def test_every_second_theta_is_measured_against_the_start(store, in_flight):
 
 def test_one_in_flight_plays_a_round_beside_each_iteration_from_the_first_theta_on(store):
     tested = finished(store, in_flight=1)
-    matches, read = [], []
-    with listening(Iteration, "load", lambda row, _: read.append(row)):
-        matches += store.matches(tested.run.id)
+    read = []
+    sa.event.listen(Iteration, "load", heard := lambda row, _: read.append(row))
+    matches = store.matches(tested.run.id)
+    sa.event.remove(Iteration, "load", heard)
     assert [(one.opened_on, one.target_games) for one in matches] == [(2, 8), (4, 8), (6, 4)]
     assert len(read) == len(matches), "a round is read with all parameters"
     numbers = [it.iteration_number for it in rounds(tested)]
@@ -242,6 +232,15 @@ def test_engines_that_cannot_be_built_cost_only_the_measurement(store):
 
     tested = finished(store, in_flight=1, delivery=Picky())
     assert rounds(tested) == []
+
+
+def test_rounds_that_cannot_be_played_cost_only_the_measurement(store, sql):
+    fail = (
+        "UPDATE spsa_batch SET status = 'failed' WHERE status = 'ready' AND iteration_id IN "
+        "(SELECT id FROM spsa_iteration WHERE purpose = 'validate')"
+    )
+    tested = finished(store, lambda: sql(fail), in_flight=1)
+    assert {it.status for it in rounds(tested)} == {IterationStatus.ABANDONED}
 
 
 class WithFiles(FixedDelivery):

@@ -286,16 +286,18 @@ def with_a_stray(folder, stop_signal, worker_id=""):
     return faulty.started(faulty.spec(animal(folder)), stop_signal, limits)
 
 
-def test_a_daemon_ends_with_the_engine_that_left_it_and_no_other(tmp_path, stop_signal, strays):
+def test_a_daemon_ends_with_its_engine_and_no_other(tmp_path, stop_signal, strays, monkeypatch):
     first = with_a_stray(tmp_path, stop_signal)
     faulty.wait_until(lambda: len(strays()) == 1)
     (one,) = strays()
+    monkeypatch.setattr(linux, "_AUTOGROUPS", Path("/dev/null"))
     second = with_a_stray(tmp_path, stop_signal)
     faulty.wait_until(lambda: len(strays()) == 2)
     (other,) = set(strays()) - {one}
     assert os.getsid(one) not in (os.getsid(0), os.getsid(first._process._process.pid))
     first.close()
     running = second._process._process.pid
+    assert os.getsid(running) == running, "without autogroups"
     assert [faulty.alive(pid) for pid in (one, other, running)] == [False, True, True]
     second.close()
     assert not faulty.alive(other)

@@ -116,8 +116,7 @@ def peak():
 @pytest.mark.parametrize("name", ANIMALS)
 def test_every_misbehaviour_ends_as_defined_in_time_and_leaves_nothing(name, tmp_path, monkeypatch):
     animal = ANIMALS[name]
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
+    (temporary := tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     files, memory, began = faulty.open_files(), peak(), time.monotonic()
     assert told(animal, tmp_path).startswith(f"minus: {animal.ends}")
@@ -148,8 +147,7 @@ def test_a_thousand_games_of_faulty_engines_leave_nothing(tmp_path):
     with cage(2, faulty.PATIENT) as pool:
         for number in range(500):
             name = rng.choice(quick)
-            folder = tmp_path / str(number)
-            folder.mkdir()
+            (folder := tmp_path / str(number)).mkdir()
             first, _ = events(pool, prepared(ANIMALS[name], folder))
             ended = str(first.fault) if isinstance(first, PairVoid) else "minus: played"
             assert ended.startswith(f"minus: {ANIMALS[name].ends}"), (name, first)
@@ -260,11 +258,13 @@ def test_a_move_that_is_cut_in_two_by_the_end_of_its_time_is_read(tmp_path, stop
     path = tmp_path / "engine"
     path.write_text(
         "#!/bin/sh\nread -r uci; echo uciok; read -r position; read -r go\n"
-        'printf best; sleep .1; printf "move e2"; read -r stop; echo e4; cat\n'
+        'printf best; sleep .1; printf "move e2"; read -r stop; printf "e4\\ninfo score cp 9\\n"\n'
+        "read -r position; read -r go; echo bestmove d2d4; cat\n"
     )
     path.chmod(0o755)
     running = begun(faulty.spec(path), stop_signal, faulty.PATIENT)
     assert running.search(START, Limit(b"go\n", 0.3, 20.0)).move == "e2e4"
+    assert running.search(START, IN_TIME).score is None, "what follows a move is of no search"
     running.close(at_once=True)
 
 

@@ -79,7 +79,7 @@ def worker(**over):
 def test_slots_and_faults_are_shown(monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(live_view.time, "monotonic", lambda: now[0])
-    screen = Screen(100, 20)
+    screen = Screen(57, 20)
     with LiveView("me", console_of(screen)) as view:
         now[0] += 90.0
         played = BatchResult(tally=Tally.of_pair(2, 1), plus_time_losses=1, voids={"crash": 2})
@@ -87,7 +87,7 @@ def test_slots_and_faults_are_shown(monkeypatch):
         assert screen.shown == [
             "me: 2 games of 3 batches in 1.5 min, 80 games an hour",
             "playing; void games: 2 crash; games lost on time: 1",
-            "slot 0 first it 1 batch 0, 1/2 pairs, +1 -0 =1 [0 0 0 1 0]",
+            "slot 0 first it 1 batch 0, 1/2 pairs, +1 -0 =1 [0 0 0 1 …",
             "slot 1 no batch",
         ]
         assert due_at == 1091.0

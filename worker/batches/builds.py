@@ -88,7 +88,7 @@ class BuildThread:
             order = stored(BuildOrder, build.recipe, "recipe")
             archive = self._store.file(build.archive_sha256) or b""
             log.info("builds two engines for %s", " ".join(order.kind))
-            self._work.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._work.mkdir(exist_ok=True)
             with (
                 ordered(order, archive, self._work, os.environ) as builder,
                 ThreadPoolExecutor(1, thread_name_prefix="order") as thread,
@@ -125,7 +125,7 @@ class BuildThread:
         plus, minus = builder.build(order.plus, order.minus)
         result = BuildResult(
             **_held(build),
-            target=printable(plus.target, 100) or "unknown",
+            target=plus.target,
             requires=tuple(sorted({*plus.requires, *minus.requires})),
             plus=BuiltFile(sha256=plus.sha256, size=plus.size, bench=plus.bench),
             minus=BuiltFile(sha256=minus.sha256, size=minus.size, bench=minus.bench),
