@@ -22,7 +22,6 @@ from spsa.core.game_settings import (
 from spsa.core.json_values import HASH, Items, Range, Text
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition, LeaseLost, NameTaken, ReportConflict, TuningError
-from spsa.lifecycle import Purpose
 from spsa.text import FAILURE_LENGTH, NAME_LENGTH, VOID_REASON_LENGTH, VOID_REASONS
 
 PROTOCOL = 1  # version of the values and requests; a worker with another one fetches the server's
@@ -176,9 +175,7 @@ class Claim:
     run_id: int
     run_name: str
     run_seed: int
-    iteration_id: int
     iteration_number: int
-    purpose: Purpose
     seq: int
     attempt: int
     first_pair: int
@@ -188,7 +185,6 @@ class Claim:
     minus: ClaimedEngine
     variants: Mapping[str, tuple[HashedFile, HashedFile]] = field(default_factory=dict)
     game_settings: GameSettings
-    lease_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

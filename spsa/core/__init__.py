@@ -5,7 +5,7 @@ Here is what the columns of a run say of its present state: theta, estimates, an
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from spsa.core.json_values import Range
@@ -30,10 +30,6 @@ class Estimates:
     supported: Values | None = None
     supported_sd: Values | None = None
     better_step: Values | None = None
-
-    def by_name(self) -> dict[str, Values | None]:
-        """All of them, by the names of the fields."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 NOTHING_KNOWN = Estimates()

@@ -8,7 +8,6 @@ nothing. The SQL files hold named statements: `execute` runs one of them.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
@@ -29,7 +28,7 @@ from spsa.core.json_values import limits_of, stored, to_json
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import BatchStatus
-from spsa.protocol import ACTIVE_SECONDS, ClaimId, Measured
+from spsa.protocol import ACTIVE_SECONDS, ClaimId
 
 Identity = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 # json, not jsonb: text keeps every float to the bit, and the order of the parameters
@@ -93,9 +92,7 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
         Estimates: Stored(Estimates, "estimates"),
         GameSettings: Stored(GameSettings, "game_settings"),
         Mapping[str, HashedFile]: Stored(Mapping[str, HashedFile], "files"),
-        Mapping[str, Mapping[str, HashedFile]]: Stored(
-            Mapping[str, Mapping[str, HashedFile]], "variants"
-        ),
+        Variants: Stored(Variants, "variants"),
         Mapping[str, Any]: Json,
         Mapping[str, str]: Json,
         Mapping[str, int]: Json,
@@ -257,19 +254,12 @@ def _compiled_time(element: Any, compiler: Any, **options: Any) -> str:
     return _in_dialect(call, compiler.dialect.name)
 
 
-_MEASURED = [one.name for one in fields(Measured)]
-PLACES = {
-    "ACTIVE_SECONDS": ACTIVE_SECONDS,
-    "measured": ", ".join(f"{name} = coalesce(:{name}, {name})" for name in _MEASURED),
-    "measured of w": ", ".join(f"w.{name}" for name in _MEASURED),
-}
-"""What `{name}` is in the SQL files, where it is no fragment: all columns of `Measured`."""
-
 _FILES = ("protocol.sql", "builds.sql", "master.sql")
 _COMMENT = re.compile(r" *--(?! (?:name|fragment):).*$", re.MULTILINE)
 _HEAD = re.compile(r"^-- (name|fragment): (\S+)\n", re.MULTILINE)
 _LOCK = re.compile(r"\s+FOR (?:NO KEY )?UPDATE(?: OF \w+)?(?: SKIP LOCKED)?")
 _TIME = re.compile(r"spsa_time\(([^()]*(?:\([^()]*\))?[^()]*)\)")
+_SERVER_TIME = r"(statement_timestamp() + make_interval(secs => \1))"
 _LIST = re.compile(r"IN :(\w+)")
 
 
@@ -289,7 +279,7 @@ def _statements() -> dict[str, str]:
     `{suited of w2}` is the fragment `suited` about w2 instead of w.
     """
     found: dict[str, str] = {}
-    places = dict(PLACES)
+    places: dict[str, object] = {"ACTIVE_SECONDS": ACTIVE_SECONDS}
     for (kind, name), text in chain.from_iterable(named_texts(one).items() for one in _FILES):
         whole = text.format_map(places)
         if kind == "name":
@@ -305,8 +295,4 @@ def _in_dialect(text: str, dialect: str) -> str:
     SQLite locks no rows, and calls a function of Python for the time. PostgreSQL gets an
     expression, because it would parse a function of SQL anew for each statement.
     """
-    return _LOCK.sub("", text) if dialect == "sqlite" else _TIME.sub(_time, text)
-
-
-def _time(call: re.Match[str]) -> str:
-    return f"(statement_timestamp() + make_interval(secs => {call[1]}))"
+    return _LOCK.sub("", text) if dialect == "sqlite" else _TIME.sub(_SERVER_TIME, text)

@@ -1,8 +1,8 @@
 -- What a master reads of its run, again and again.
 
--- name: active
--- the workers that may play an iteration, or without one all
-SELECT count(*) AS workers, coalesce(sum(w.concurrency), 0) AS slots
+-- name: active_slots
+-- those of the workers that may play an iteration, or without one of all
+SELECT coalesce(sum(w.concurrency), 0)
   FROM spsa_worker w LEFT JOIN (spsa_iteration i JOIN spsa_run r ON r.id = i.run_id)
        ON i.id = :iteration_id
  WHERE w.last_seen_at > spsa_time(-{ACTIVE_SECONDS}) AND (i.id IS NULL OR {suited});

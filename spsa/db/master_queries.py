@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import insert, select, update
-from sqlalchemy.orm import undefer
+from sqlalchemy.orm import load_only, undefer
 
 from spsa.core import Update, Values, derived_seed
 from spsa.core.game_settings import HashedFile, assigned
@@ -112,8 +112,8 @@ class MasterQueries(RunViewQueries):
                 _refuse_outdated(run, new.row)
             if beside is not None:
                 begun = _match_begun(connection, run.id, beside)
-                _open(connection, run, master_lease.epoch, beside, begun)
-            return _open(connection, run, master_lease.epoch, new, new.row.match_number)
+                _open(connection, run, beside, begun)
+            return _open(connection, run, new, new.row.match_number)
 
     def sides_of(self, row: Iteration) -> Sides:
         """The engines that an iteration was opened with, and their bytes where they are kept."""
@@ -161,9 +161,7 @@ class MasterQueries(RunViewQueries):
             if run.applied != new.k - 1 or run.theta != seen.theta:
                 raise IllegalTransition(f"k={new.k} is not the next result of run {run.name}")
             _refuse_purged(run, seen.purges)
-            _complete(
-                connection, master_lease, iteration_id, new.elo, k=new.k, gradient=new.gradient
-            )
+            _complete(connection, run.id, iteration_id, new.elo, k=new.k, gradient=new.gradient)
             row = Step(
                 run_id=run.id,
                 iteration_id=iteration_id,
@@ -187,7 +185,7 @@ class MasterQueries(RunViewQueries):
         """
         with self._led(master_lease) as (connection, run):
             _refuse_purged(run, purges)
-            _complete(connection, master_lease, iteration_id, elo)
+            _complete(connection, run.id, iteration_id, elo)
 
     def abandon_validation(self, master_lease: MasterLease, iteration_id: int) -> None:
         """Give up a validation that cannot be played; IllegalTransition if it has ended."""
@@ -229,9 +227,7 @@ class MasterQueries(RunViewQueries):
             return list(connection.scalars(forget.returning(EngineRow.sha256)))
 
 
-def _open(
-    connection: sa.Connection, run: Run, epoch: int, new: NewIteration, match: int | None
-) -> int:
+def _open(connection: sa.Connection, run: Run, new: NewIteration, match: int | None) -> int:
     """Write the next iteration of a run with its engines and all its batches; its number.
 
     Pairs are numbered through the whole run, so that no opening repeats before the book is used up.
@@ -249,7 +245,6 @@ def _open(
         "iteration_number": number,
         "first_pair": first_pair,
         "rng_seed": derived_seed(run.seed, "iteration", number),
-        "opened_by_epoch": epoch,
         "match_number": (match or number) if is_validation else None,
         **_columns_of(sides),
     }
@@ -334,15 +329,15 @@ def _match_begun(connection: sa.Connection, run_id: int, new: NewIteration) -> i
 
 def _engines_of(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> set[str]:
     """The engines of iterations that meet any condition; one query for each uses its index."""
-    columns = (Iteration.plus_sha256, Iteration.minus_sha256, Iteration.variants)
-    files = (Iteration.plus_files, Iteration.minus_files)
-    found = set()
-    for condition in conditions:
-        for row in connection.execute(select(*columns, *files).where(condition)):
-            plus, minus, variants, *own = row
-            others = chain(*(one.values() for one in (*variants.values(), *own)))
-            found |= {plus, minus, *(one.sha256 for one in others)}
-    return found
+    names = (
+        f"{side}_{name}"
+        for side in ("plus", "minus")
+        for name in ("engine_path", "sha256", "files")
+    )
+    engines = load_only(*(getattr(Iteration, name) for name in names), Iteration.variants)
+    chosen = select(Iteration).options(engines)
+    found = (rows(connection, chosen.where(condition)) for condition in conditions)
+    return {sha256 for one in chain.from_iterable(found) for sha256 in one.files}
 
 
 def _refuse_outdated(run: Run, new: Iteration) -> None:
@@ -367,7 +362,7 @@ def _refuse_purged(run: Run, purges: int) -> None:
 
 def _complete(
     connection: sa.Connection,
-    master_lease: MasterLease,
+    run_id: int,
     iteration_id: int,
     elo: float | None,
     *,
@@ -376,7 +371,7 @@ def _complete(
 ) -> None:
     if (wrong := miscounted(connection, Iteration.id == iteration_id)) is not None:
         raise IllegalTransition(wrong)
-    its = (Iteration.id == iteration_id, Iteration.run_id == master_lease.run_id)
+    its = (Iteration.id == iteration_id, Iteration.run_id == run_id)
     is_played = Iteration.games_played == Iteration.target_games
     completed = (
         update(Iteration)
@@ -386,7 +381,6 @@ def _complete(
             status=IterationStatus.COMPLETE,
             gradient_estimate=gradient,
             elo_diff=elo,
-            completed_by_epoch=master_lease.epoch,
             completed_at=time_from_now(),
         )
     )

@@ -12,21 +12,18 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 import spsa.db.build_queries
 import spsa.db.tables  # noqa: F401  both declare the tables of `metadata`
-from spsa.db.base import PLACES, Base, named_texts
+from spsa.db.base import Base, named_texts
 from spsa.db.database import BUSY_SECONDS, create_engine, translated
 from spsa.db.url import displayed, is_file, parse_url
 from spsa.errors import InvalidInput, SchemaMismatch, TablesMissing
 
 metadata = Base.metadata
 
-VIEWS = {name: text.format_map(PLACES) for (_, name), text in named_texts("views.sql").items()}
+VIEWS = {name: text for (_, name), text in named_texts("views.sql").items()}
 """The views for people: name -> query."""
 
 _UPGRADE_LOCK = 0x5B5A
 """The key of the advisory lock that every upgrade takes, so that only one runs at a time."""
-
-_VERSION_TABLE = "alembic_version"
-_VERSION = sa.text("SELECT version_num FROM alembic_version")
 
 _SERVER_ONLY = (
     # every result updates the row of its iteration; free space on its page keeps the update away
@@ -102,12 +99,13 @@ def _not_copied(file: Path, found: str, remedy: str) -> InvalidInput:
 def check(connection: sa.Connection) -> None:
     """Refuse a database with other tables: TablesMissing if it has none of the tuner."""
     has_table = sa.inspect(connection).has_table
-    if not (is_versioned := has_table(_VERSION_TABLE)) and not has_table("spsa_run"):
+    if not (is_versioned := has_table("alembic_version")) and not has_table("spsa_run"):
         raise TablesMissing(
             "the database has no tables of the tuner yet: run `spsa-master run` or "
             "`spsa-master db upgrade`"
         )
-    found = [*connection.scalars(_VERSION)] if is_versioned else []
+    version = sa.text("SELECT version_num FROM alembic_version")
+    found = [*connection.scalars(version)] if is_versioned else []
     if found != [REVISION]:
         raise SchemaMismatch(
             f"the database has the tables of another version of this program (schema "

@@ -31,7 +31,7 @@ from spsa.db.tables import (
 from spsa.db.worker_queries import claim_of, shared
 from spsa.errors import NothingToDo
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
-from spsa.protocol import Claim, ClaimRequest, KeptVoid, Measured
+from spsa.protocol import Claim, KeptVoid, Measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +229,7 @@ class ReadQueries(Database):
             batch = next(iter(rows(connection, chosen)), None)
             if batch is None:
                 raise NothingToDo(f"the run has no batch {seq} in an iteration {number}")
-            claim = claim_of(shared(connection, batch.iteration_id), batch, _NO_CLAIM)
+            claim = claim_of(shared(connection, batch.iteration_id), batch, 0, "")
         return claim, batch.tally if batch.status is BatchStatus.DONE else None, batch.scale
 
     def void_games(self, run_id: int, last: int) -> list[VoidGame]:
@@ -278,7 +278,6 @@ class ReadQueries(Database):
         return self._rows(found.order_by(Event.id.desc()).limit(last))[::-1]
 
 
-_NO_CLAIM = ClaimRequest(worker_id=0, claim_id="", lease_seconds=0.0)
 _OF_SIDE = ("parameters", "options", "sha256")
 _COUNTED = (*COUNTS, "void_games", "purged_games", "games_played", "target_games")
 _OVERVIEW = ("name", "status", "priority", "share", "applied", "max_iterations")

@@ -157,9 +157,9 @@ def _failures_of(connection: sa.Connection, machine: str, own: Sequence[Any]) ->
 class RunView:
     """All that a master's decision depends on: the run, its open iterations, its failed batches.
 
-    `ready_games` wait for a claim, `leased_games` are being played in `leased_batches`.
-    `game_seconds` is the mean length of recent games; None before any has been reported. Those
-    workers are active that were seen recently and may play the newest open iteration.
+    `ready_games` wait for a claim, `leased_batches` are being played. `game_seconds` is the mean
+    length of recent games; None before any has been reported. `active_slots` are those of workers
+    that were seen recently and may play the newest open iteration.
     """
 
     run: Run
@@ -167,11 +167,9 @@ class RunView:
     open: Sequence[Iteration]
     failed: Sequence[Batch]  # of the open iterations: no machine can play them
     ready_games: int
-    leased_games: int
     leased_batches: int
     game_seconds: float | None
     obstacles: Obstacles = Obstacles()
-    active_workers: int
     active_slots: int
 
 
@@ -246,19 +244,17 @@ def _view(connection: sa.Connection, run: Run) -> RunView:
     last = connection.scalar(select(Iteration.id).where(mine, Iteration.k == run.applied))
     work = execute(connection, "work", iteration_ids=[*ids, last]).all()
     failed = select(Batch).where(Batch.iteration_id.in_(ids), Batch.status == BatchStatus.FAILED)
-    active = execute(connection, "active", iteration_id=max(ids, default=None)).one()
+    slots = execute(connection, "active_slots", iteration_id=max(ids, default=None)).scalar_one()
     return RunView(
         run=run,
         opened=connection.scalar(select(func.max(Iteration.k)).where(mine)) or 0,
         open=open_ones,
         failed=rows(connection, failed.order_by(Batch.iteration_id, Batch.seq)),
         ready_games=_games(work, BatchStatus.READY),
-        leased_games=_games(work, BatchStatus.LEASED),
         leased_batches=sum(row.batches for row in work if row.status == BatchStatus.LEASED),
         game_seconds=_game_seconds(work, last),
         obstacles=obstacles(connection, run.id),
-        active_workers=active.workers,
-        active_slots=int(active.slots),
+        active_slots=int(slots),
     )
 
 

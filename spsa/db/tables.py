@@ -195,8 +195,6 @@ class Iteration(Counts, Numbered, Base, kw_only=True):
     # the divisor is at least 2 c_k; 0 for a parameter that was equal on both sides
     gradient_estimate: Mapped[Values | None] = optional()
     elo_diff: Mapped[float | None] = optional()
-    opened_by_epoch: Mapped[int] = mapped_column(sa.BigInteger, default=0)
-    completed_by_epoch: Mapped[int | None] = optional(sa.BigInteger)
     created_at: Mapped[datetime] = now_column()
     completed_at: Mapped[datetime | None] = optional()
     opened_purges: Mapped[int] = number_column()

@@ -69,7 +69,8 @@ class WorkerQueries(Database):
         row = _leased(connection, request) or _claimed_before(connection, request)
         if row is None:
             return None
-        return claim_of(self._details_of(connection, row.iteration_id), row, request)
+        details = self._details_of(connection, row.iteration_id)
+        return claim_of(details, row, request.worker_id, request.claim_id)
 
     def _details_of(self, connection: sa.Connection, iteration_id: int) -> Mapping[str, Any]:
         known = self._details.get(iteration_id)
@@ -323,22 +324,27 @@ def shared(connection: sa.Connection, iteration_id: int) -> Mapping[str, Any]:
     )
     return {
         **run._mapping,
-        **{n: getattr(it, n) for n in ("run_id", "iteration_number", "purpose", "game_settings")},
+        **{n: getattr(it, n) for n in ("run_id", "iteration_number", "game_settings")},
         "plus": plus,
         "minus": minus,
         "variants": {kind: (found["plus"], found["minus"]) for kind, found in it.variants.items()},
     }
 
 
-_OF_BATCH = ("iteration_id", "seq", "attempt", "first_pair", "seed")
-
-
 def claim_of(
-    details: Mapping[str, Any], batch: Any, request: protocol.ClaimRequest
+    details: Mapping[str, Any], batch: Any, worker_id: int, claim_id: str
 ) -> protocol.Claim:
-    own = {name: getattr(batch, name) for name in _OF_BATCH} | to_json(request)
     settings: GameSettings = details["game_settings"]
     with as_written("a column `time_control`"):
-        own["game_settings"] = settings.under(settings.played[batch.time_control])
-    own |= {"batch_id": batch.id, "pairs": batch.games // 2}
-    return protocol.Claim(**{**details, **own})
+        own = {"game_settings": settings.under(settings.played[batch.time_control])}
+    return protocol.Claim(
+        **{**details, **own},
+        worker_id=worker_id,
+        claim_id=claim_id,
+        batch_id=batch.id,
+        seq=batch.seq,
+        attempt=batch.attempt,
+        first_pair=batch.first_pair,
+        pairs=batch.games // 2,
+        seed=batch.seed,
+    )

@@ -12,7 +12,7 @@ opened.
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, groupby
 from math import inf, isclose
 from pathlib import Path
@@ -289,9 +289,9 @@ def _replayed_log(rows: RunRows, chains: Sequence[Chain]) -> Iterator[tuple[int,
 
 def _state(rows: RunRows, last: Update) -> Iterator[Comparison]:
     """The rule's state and the estimates in the run's row."""
-    same, found = alike(rows.run.state, last.state, _TOLERANCE), rows.run.estimates.by_name()
+    same, found = alike(rows.run.state, last.state, _TOLERANCE), asdict(rows.run.estimates)
     yield Comparison(None, "the rule's state matches its results", same, "always", True)
-    for name, right in last.estimates.by_name().items():
+    for name, right in asdict(last.estimates).items():
         what = f"the run's estimates.{name}"
         yield from _values(None, what, found[name] or {}, "replayed", right or {})
 

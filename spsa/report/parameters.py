@@ -1,7 +1,7 @@
 """The parameters of a run as they stand: value, bounds, the way there, and what is known."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from math import ceil, fsum, isclose, sqrt
 
@@ -108,7 +108,7 @@ PARAMETERS = View(
 
 def parameters(run: Run, path: Sequence[ThetaPoint] = ()) -> tuple[ParameterStatus, ...]:
     """Every parameter of a run with its start, its present value, and its way by this path."""
-    space, known = Space.from_json(run.space), run.estimates.by_name()
+    space, known = Space.from_json(run.space), asdict(run.estimates)
     with as_written("a column `theta` or `start_theta`"):
         played = space.rounded(space.steps(run.theta))
         return tuple(

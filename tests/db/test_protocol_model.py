@@ -672,7 +672,7 @@ class ProtocolMachine(RuleBasedStateMachine):
             statuses = [b.status for i in run.open for b in i.batches]
             shown = (run.status, run.applied, len(run.iterations), [i.k for i in run.open])
             gone = len({*self.fleet.exhausted(run), *self.fleet.unplayed(run)})
-            shown += (statuses.count("failed"), 4 * statuses.count("leased"), gone)
+            shown += (statuses.count("failed"), statuses.count("leased"), gone)
             return lambda view: _shown(view) == shown
 
         view = self._write(pick, cut, lambda lease: self.store.tick(lease, LEASE), meant)
@@ -784,7 +784,7 @@ def _shown(view):
     open_ks = [iteration.k for iteration in view.open]
     needed = upkeep(view)
     gone = len(needed.batch_ids) if isinstance(needed, Pause) else 0
-    counted = (len(view.failed), view.leased_games, gone)
+    counted = (len(view.failed), view.leased_batches, gone)
     return (view.run.status, view.run.applied, view.opened, open_ks, *counted)
 
 

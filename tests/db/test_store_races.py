@@ -80,7 +80,7 @@ def test_a_claim_that_is_not_committed_keeps_one_batch_from_the_others(postgresq
                 shell.expire(claim.batch_id)
         slow = store.register_worker(new_worker("slow"))
         values = {"worker_id": slow.id, "claim_id": "slow", "lease_seconds": LEASE}
-        values["iteration_id"] = leased[0].iteration_id
+        values["iteration_id"] = run.view().open[0].id
         statement = "claim.tried" if expired else "claim"
         batch = execute(connection, statement, **values).one().id
         claim = store.claim("quick", store.register_worker(new_worker("quick")), LEASE)

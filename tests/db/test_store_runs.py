@@ -4,7 +4,7 @@ import math
 import struct
 import threading
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -40,12 +40,12 @@ def test_every_float_comes_back_to_the_bit(store):
     for kept in (row.plus_parameters, row.minus_parameters, row.base_parameters):
         assert bits(kept) == bits(theta)
     assert run.now().estimates == NOTHING_KNOWN
-    estimates = Estimates(**dict.fromkeys(NOTHING_KNOWN.by_name(), theta))
+    estimates = Estimates(**dict.fromkeys(asdict(NOTHING_KNOWN), theta))
     run.apply(delta=theta, theta=theta, gradient=theta, estimates=estimates)
     (logged,) = store.steps(run.run.id)
     assert bits(logged.delta) == bits(logged.theta_before) == bits(run.now().theta) == bits(theta)
     assert bits(store.iterations(run.run.id)[0].gradient_estimate) == bits(theta)
-    for values in run.now().estimates.by_name().values():
+    for values in asdict(run.now().estimates).values():
         assert bits(values) == bits(theta)
     run.open()
     run.play()

@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import tempfile
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -133,8 +133,8 @@ def test_an_estimate_that_was_changed_is_found(sqlite_store, sql):
         write_estimates(sql, replace(known, **changed))
         return replayed(run)
 
-    for name in sorted(known.by_name().keys() - {"supported_sd", "better_step"}):  # none yet
-        right = known.by_name()[name]
+    for name in sorted(asdict(known).keys() - {"supported_sd", "better_step"}):  # none yet
+        right = asdict(known)[name]
         (found,) = replayed_with(**{name: {**right, "margin": right["margin"] * (1 + 1e-8)}})
         assert found.startswith(f"run tested: the run's estimates.{name}, margin: ")
         found = replayed_with(**{name: None})

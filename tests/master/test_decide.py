@@ -55,10 +55,8 @@ def view(*, status="running", applied=0, rows=(), failed=(), ready=0, **obstacle
         open=open_ones,
         failed=[SimpleNamespace(iteration_id=one, last_error="no book") for one in failed],
         ready_games=ready,
-        leased_games=0,
         leased_batches=0,
         game_seconds=None,
-        active_workers=0,
         active_slots=0,
         obstacles=Obstacles(**obstacles),
     )

@@ -232,10 +232,8 @@ def seen(**over):
         "run": new_run(id=1, applied=1),
         "opened": 1,
         "ready_games": 0,
-        "leased_games": 0,
         "leased_batches": 0,
         "game_seconds": 10.0,
-        "active_workers": 1,
         "active_slots": 8,
     }
     return RunView(open=[], failed=[], **facts | over)

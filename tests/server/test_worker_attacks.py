@@ -403,8 +403,8 @@ def test_a_slow_body_is_given_up(run, monkeypatch):
 def test_a_machine_gets_the_files_of_its_own_claims_and_no_other(run, tmp_path):
     """Here of the master's machine, which the server is on, if they are the right ones."""
     claim, file = run.good.claim(), tmp_path / "engine"
-    row = {"path": str(file), "id": claim.iteration_id}
-    run.sql("UPDATE spsa_iteration SET plus_engine_path = :path WHERE id = :id", **row)
+    row = {"path": str(file), "run": claim.run_id}
+    run.sql("UPDATE spsa_iteration SET plus_engine_path = :path WHERE run_id = :run", **row)
     run.store.keep_files({HASH: b"the source of another"})
     path = f"/worker/files/{claim.plus.sha256}"
     assert run.good.get(path).refusal == (404, "unknown_file")
