@@ -183,7 +183,7 @@ def _read(hint: Any, data: Any, where: str) -> Any:
     if not is_one or (origin is float and not is_number(data)):
         _refuse(where, f"is {shown(data)}; it has to be of the JSON type {name}")
     if name == "array":
-        return _items(origin, of, data, where)
+        return _items(of, data, where)
     return _mapping(of, data, where) if name == "object" else data
 
 
@@ -209,12 +209,11 @@ def _choice(kind: Any, allowed: tuple[Any, ...], data: Any, where: str) -> Any:
     return data if kind is Literal else kind(data)
 
 
-def _items(kind: type, of: tuple[Any, ...], data: Any, where: str) -> Any:
-    is_fixed = kind is tuple and Ellipsis not in of
-    if is_fixed and len(data) != len(of):
-        _refuse(where, f"has {len(data)} items; it has to have {len(of)}")
-    each = of if is_fixed else of[:1] * len(data)
-    return kind(_read(each[i], part, f"{where}[{i}]") for i, part in enumerate(data))
+def _items(of: tuple[Any, ...], data: Any, where: str) -> Any:
+    each = of[:1] * len(data) if Ellipsis in of else of
+    if len(data) != len(each):
+        _refuse(where, f"has {len(data)} items; it has to have {len(each)}")
+    return tuple(_read(each[i], part, f"{where}[{i}]") for i, part in enumerate(data))
 
 
 def _mapping(of: tuple[Any, ...], data: Any, where: str) -> Any:
@@ -266,7 +265,6 @@ _TYPES: Mapping[Any, tuple[str, tuple[type, ...]]] = {
     bool: ("boolean", (bool,)),
     NoneType: ("null", (NoneType,)),
     tuple: ("array", (list, tuple)),
-    list: ("array", (list, tuple)),
 }
 
 

@@ -216,8 +216,8 @@ def feasible(parameters: Iterable[Parameter], constraints: Iterable[Constraint])
     must not have a cycle.
     """
     named = {parameter.name: parameter for parameter in parameters}
-    low = {name: _range(parameter)[0] for name, parameter in named.items()}
-    high = {name: _range(parameter)[1] for name, parameter in named.items()}
+    low = {name: p.nearest(p.minimum if p.active else p.value) for name, p in named.items()}
+    high = {name: p.nearest(p.maximum if p.active else p.value) for name, p in named.items()}
     rising = upwards(constraints)
     for rule in rising:
         least = named[rule.greater].above(low[rule.less], strictly=rule.strict)
@@ -273,13 +273,6 @@ def enforce(
     return kept
 
 
-def _range(parameter: Parameter) -> tuple[Number, Number]:
-    if parameter.active:
-        return parameter.nearest(parameter.minimum), parameter.nearest(parameter.maximum)
-    frozen = parameter.nearest(parameter.value)
-    return frozen, frozen
-
-
 def assignments(
     parameters: Iterable[Parameter], values: Mapping[str, float], elements: Elements
 ) -> dict[Location, Number]:
@@ -296,13 +289,9 @@ def assignments(
             continue
         base, slope = settings[Knob.BASE], settings[Knob.PER_INDEX]
         for i, (element, number) in enumerate(elements(location).items()):
-            written[element] = _as(number, base + i * slope)
+            own = base + i * slope
+            written[element] = floor(own + 0.5) if isinstance(number, int) else float(own)
     return written
-
-
-def _as(like: Number, number: float) -> Number:
-    """`number` as a whole number if `like` is one."""
-    return floor(number + 0.5) if isinstance(like, int) else float(number)
 
 
 def by_location(parameters: Iterable[Parameter]) -> dict[Location, list[Parameter]]:

@@ -74,7 +74,7 @@ class Stored(TypeDecorator[Any]):
         return None if value is None else stored(self.kind, value, self.column)
 
 
-Variants = Mapping[str, Mapping[str, HashedFile]]
+Variants = Mapping[str, tuple[HashedFile, HashedFile]]
 """Plus and minus for other kinds of machines, by the words that these provide."""
 
 

@@ -214,7 +214,7 @@ class Database:
         with self._read() as connection:
             return rows(connection, statement)
 
-    def _values(self, kind: type[Entity], statement: sa.Select[Any]) -> list[Entity]:
+    def _values(self, kind: type[Entity], statement: sa.Select[*tuple[Any, ...]]) -> list[Entity]:
         with self._read() as connection:
             return [value_of(kind, row) for row in connection.execute(statement)]
 

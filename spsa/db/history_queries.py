@@ -87,8 +87,6 @@ _KS = 500  # numbers in one IN (...)
 
 
 class HistoryQueries(Database):
-    """How a run came to where it is; reads only."""
-
     def theta_path(self, run_id: int, ks: Sequence[int]) -> list[ThetaPoint]:
         """Theta after each of these results, in their order; those not applied are left out.
 

@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import delete, func, insert, or_, select, update
@@ -205,11 +204,9 @@ class MachineQueries(Database):
     def engines_played(self, run_id: int, worker: str, last: int) -> list[PlayedEngines]:
         """What a worker played of a run, the newest engines first."""
         sides, at = (Iteration.plus_sha256, Iteration.minus_sha256), Iteration.iteration_number
-        sums = {"first": func.min(at), "last": func.max(at), "games": func.sum(Batch.games)}
-        columns: list[Any] = [*sides, *(one.label(name) for name, one in sums.items())]
-        found = (
-            select(*columns).join_from(Batch, Iteration).join(Worker, Worker.id == Batch.worker_id)
-        )
+        span = (func.min(at).label("first"), func.max(at).label("last"))
+        sums = select(*sides, *span, func.sum(Batch.games).label("games"))
+        found = sums.join_from(Batch, Iteration).join(Worker, Worker.id == Batch.worker_id)
         its = (Iteration.run_id == run_id, Worker.name == worker, Batch.status == BatchStatus.DONE)
         newest = found.where(*its).group_by(*sides).order_by(func.max(at).desc())
         return self._values(PlayedEngines, newest.limit(last))

@@ -123,12 +123,14 @@ class MasterQueries(RunViewQueries):
         def located(files: Mapping[str, HashedFile]) -> dict[str, EngineRow]:
             return {name: engines[one.sha256] for name, one in files.items()}
 
-        variants = {key: located(pair) for key, pair in row.variants.items()}
         return Sides(
             Side(engines[row.plus_sha256], row.plus_options, located(row.plus_files)),
             Side(engines[row.minus_sha256], row.minus_options, located(row.minus_files)),
             words_of(row.requires),
-            {key: (pair["plus"], pair["minus"]) for key, pair in variants.items()},
+            {
+                key: (engines[plus.sha256], engines[minus.sha256])
+                for key, (plus, minus) in row.variants.items()
+            },
         )
 
     def pause_at_obstacles(
@@ -301,20 +303,16 @@ def _write_refused(connection: sa.Connection, run_id: int, refused: Mapping[str,
 def _columns_of(sides: Sides) -> dict[str, Any]:
     """The columns of an iteration for its engines."""
     pairs = sides.variants.items()
-    variants = {level: _located({"plus": one, "minus": other}) for level, (one, other) in pairs}
+    variants = {level: (plus.location, minus.location) for level, (plus, minus) in pairs}
     columns: dict[str, Any] = {"requires": required_pattern(sides.requires), "variants": variants}
     for name, side in (("plus", sides.plus), ("minus", sides.minus)):
         columns |= {
             f"{name}_engine_path": side.engine.path,
             f"{name}_sha256": side.engine.sha256,
             f"{name}_options": dict(side.options),
-            f"{name}_files": _located(side.files),
+            f"{name}_files": {option: file.location for option, file in side.files.items()},
         }
     return columns
-
-
-def _located(files: Mapping[str, EngineRow]) -> dict[str, HashedFile]:
-    return {name: HashedFile(path=one.path, sha256=one.sha256) for name, one in files.items()}
 
 
 def _match_begun(connection: sa.Connection, run_id: int, new: NewIteration) -> int | None:

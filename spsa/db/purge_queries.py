@@ -87,8 +87,6 @@ class PurgePlan:
 
 
 class PurgeQueries(Database):
-    """The query that purges results, and those about purges that change nothing."""
-
     def purge(self, plan: PurgePlan, actor: str, reason: str) -> Purge:
         """Purge the selected results and write the new theta, in one transaction.
 

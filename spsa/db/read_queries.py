@@ -96,8 +96,6 @@ class VoidGame:
 
 
 class ReadQueries(Database):
-    """The queries that only read."""
-
     def run_overviews(self) -> list[RunOverview]:
         """All runs in the order of scheduling; ended runs come last, the most recent first."""
         in_use = and_(IS_LEASED, Batch.lease_expires_at >= time_from_now())

@@ -91,8 +91,6 @@ STARTING_SECONDS = 10.0
 
 
 class RunQueries(Database):
-    """What a person may do with a run."""
-
     def create_run(self, new: Run, *, replacing: int | None = None) -> Run:
         """Create a run, and delete the run `replacing`, which has not opened an iteration.
 

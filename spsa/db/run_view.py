@@ -250,16 +250,12 @@ def _view(connection: sa.Connection, run: Run) -> RunView:
         opened=connection.scalar(select(func.max(Iteration.k)).where(mine)) or 0,
         open=open_ones,
         failed=rows(connection, failed.order_by(Batch.iteration_id, Batch.seq)),
-        ready_games=_games(work, BatchStatus.READY),
+        ready_games=sum(int(row.games) for row in work if row.status == BatchStatus.READY),
         leased_batches=sum(row.batches for row in work if row.status == BatchStatus.LEASED),
         game_seconds=_game_seconds(work, last),
         obstacles=obstacles(connection, run.id),
         active_slots=int(slots),
     )
-
-
-def _games(work: Sequence[Any], status: BatchStatus) -> int:
-    return sum(int(row.games) for row in work if row.status == status)
 
 
 def _game_seconds(work: Sequence[Any], last: int | None) -> float | None:
@@ -269,5 +265,5 @@ def _game_seconds(work: Sequence[Any], last: int | None) -> float | None:
     """
     done = [row for row in work if row.status == BatchStatus.DONE]
     chosen = [row for row in done if row.iteration_id == last] or done
-    games = _games(chosen, BatchStatus.DONE)
+    games = sum(int(row.games) for row in chosen)
     return sum(row.seconds for row in chosen) / games or None if games else None

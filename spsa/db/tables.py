@@ -64,6 +64,10 @@ class EngineRow(Base, kw_only=True):
     content: Mapped[bytes | None] = optional("bytes", deferred=True)
     created_at: Mapped[datetime] = now_column()
 
+    @property
+    def location(self) -> HashedFile:
+        return HashedFile(path=self.path, sha256=self.sha256)
+
 
 class StoredFile(Base, kw_only=True):
     """A book, a side file or the archive of a source, for workers that get their files here."""
@@ -199,7 +203,7 @@ class Iteration(Counts, Numbered, Base, kw_only=True):
     completed_at: Mapped[datetime | None] = optional()
     opened_purges: Mapped[int] = number_column()
     requires: Mapped[str | None] = optional()  # of a worker: a pattern that `provides` is like
-    # for a level of x86-64, or for a pattern like `requires`: sha256 and path of plus and minus
+    # plus and minus for a level of x86-64, or for a pattern like `requires`
     variants: Mapped[Variants] = mapped_column(default_factory=dict)
     match_number: Mapped[int | None] = optional()
     compared: Mapped[Compared | None] = optional(Stored(Compared, "compared"))
@@ -248,9 +252,9 @@ class Iteration(Counts, Numbered, Base, kw_only=True):
     @property
     def files(self) -> dict[str, str]:
         """Where its binaries and the files of its sides are, by their hashes."""
-        named = (self.plus_files, self.minus_files, *self.variants.values())
+        files = (self.plus_files.values(), self.minus_files.values(), *self.variants.values())
         own = {self.plus_sha256: self.plus_engine_path, self.minus_sha256: self.minus_engine_path}
-        return own | {f.sha256: f.path for files in named for f in files.values()}
+        return own | {file.sha256: file.path for some in files for file in some}
 
     @property
     def is_played(self) -> bool:

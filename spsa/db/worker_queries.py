@@ -35,8 +35,6 @@ from spsa.text import plural
 
 
 class WorkerQueries(Database):
-    """All that a worker asks, but the engines that it builds."""
-
     def ask(
         self, request: protocol.Request[protocol.Reply], machine: str | None = None
     ) -> protocol.Reply:
@@ -308,6 +306,9 @@ def _claimed_before(connection: sa.Connection, request: protocol.ClaimRequest) -
     return row
 
 
+_OF_ITERATION = ("run_id", "iteration_number", "game_settings", "variants")
+
+
 def shared(connection: sa.Connection, iteration_id: int) -> Mapping[str, Any]:
     """What all claims of an iteration have in common."""
     it = rows(connection, sa.select(Iteration).where(Iteration.id == iteration_id))[0]
@@ -324,10 +325,9 @@ def shared(connection: sa.Connection, iteration_id: int) -> Mapping[str, Any]:
     )
     return {
         **run._mapping,
-        **{n: getattr(it, n) for n in ("run_id", "iteration_number", "game_settings")},
+        **{name: getattr(it, name) for name in _OF_ITERATION},
         "plus": plus,
         "minus": minus,
-        "variants": {kind: (found["plus"], found["minus"]) for kind, found in it.variants.items()},
     }
 
 
