@@ -114,7 +114,7 @@ class Space:
 
     def start(self) -> Vector:
         """Theta at the start, in steps, shape (n,)."""
-        return self.steps({parameter.name: parameter.value for parameter in self.active})
+        return self._vector("value") / self.step
 
     def clip(self, theta: Vector) -> Vector:
         """The nearest theta inside the bounds."""

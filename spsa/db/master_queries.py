@@ -151,7 +151,7 @@ class MasterQueries(RunViewQueries):
                 raise IllegalTransition(f"other obstacles keep run {run.name} from going on")
             execute(connection, "exhaust", batch_ids=list(batch_ids), reason=LEASES_EXPIRED)
             for reason in reasons:
-                pause_for_failure(connection, run.id, "master", reason)
+                pause_for_failure(connection, run.id, reason)
 
     def apply(self, master_lease: MasterLease, iteration_id: int, seen: Run, new: Update) -> None:
         """Complete an iteration and move theta by it; `seen` is the run of the update.

@@ -53,14 +53,14 @@ def set_run_status(
     return run_id
 
 
-def pause_for_failure(connection: sa.Connection, run_id: int, actor: str, reason: str) -> None:
+def pause_for_failure(connection: sa.Connection, run_id: int, reason: str) -> None:
     """Pause a run that cannot go on, with the reason in its row and in an event.
 
     A run that is not running keeps its status; the event is written all the same.
     """
     paused = _become(connection, Run.id == run_id, RunStatus.PAUSED, reason)
     kind = "failed" if paused is None else str(RunStatus.PAUSED)
-    write_event(connection, run_id, kind, actor, {"reason": reason})
+    write_event(connection, run_id, kind, "master", {"reason": reason})
 
 
 def _become(

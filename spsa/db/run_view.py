@@ -94,7 +94,10 @@ def obstacles(connection: sa.Connection, run_id: int) -> Obstacles:
     to_play = select(Batch.id).where(Batch.iteration_id == Iteration.id, Batch.status.in_(left))
     played = Iteration.games_played == Iteration.target_games
     over = (Iteration.run_id == run_id, IS_OPEN, or_(played, ~to_play.exists()))
-    failures = machine_failures(connection, run_id)
+    # an expired lease is no failure: a machine may be switched off at any time
+    recent = execute(connection, "failures.recent", run_id=run_id).all()
+    by_machine = groupby(recent, key=lambda row: row.machine)
+    failures = [_failures_of(connection, machine, list(own)) for machine, own in by_machine]
     other = Worker.host.not_in([one.machine for one in failures])
     seen = Worker.last_seen_at > time_from_now(-ACTIVE_SECONDS)
     return Obstacles(
@@ -123,16 +126,6 @@ def _shown(row: Any) -> str:
     tally = tally_of(row)
     counts = f"+{tally.wins} -{tally.losses} ={tally.draws}, pairs {list(tally.pentanomial)}"
     return f"{tally.games} games ({counts}) and {int(row.void_games)} void ones"
-
-
-def machine_failures(connection: sa.Connection, run_id: int) -> list[MachineFailures]:
-    """The machines that failed batches of a run within the last hour, and what was played.
-
-    An expired lease is no such failure: a machine may be switched off at any time.
-    """
-    recent = execute(connection, "failures.recent", run_id=run_id).all()
-    by_machine = groupby(recent, key=lambda row: row.machine)
-    return [_failures_of(connection, machine, list(own)) for machine, own in by_machine]
 
 
 def _failures_of(connection: sa.Connection, machine: str, own: Sequence[Any]) -> MachineFailures:
