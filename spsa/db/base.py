@@ -259,8 +259,11 @@ _COMMENT = re.compile(r" *--(?! (?:name|fragment):).*$", re.MULTILINE)
 _HEAD = re.compile(r"^-- (name|fragment): (\S+)\n", re.MULTILINE)
 _LOCK = re.compile(r"\s+FOR (?:NO KEY )?UPDATE(?: OF \w+)?(?: SKIP LOCKED)?")
 _TIME = re.compile(r"spsa_time\(([^()]*(?:\([^()]*\))?[^()]*)\)")
-_SERVER_TIME = r"(statement_timestamp() + make_interval(secs => \1))"
 _LIST = re.compile(r"IN :(\w+)")
+_CLOCKS = {  # of SQLite in the form of `UtcTime`
+    "sqlite": r"strftime('%Y-%m-%d %H:%M:%f', 'now', (\1) || ' seconds')",
+    "postgresql": r"(statement_timestamp() + make_interval(secs => \1))",
+}
 
 
 @cache
@@ -290,9 +293,6 @@ def _statements() -> dict[str, str]:
 
 
 def _in_dialect(text: str, dialect: str) -> str:
-    """The same text for one of the two databases.
-
-    SQLite locks no rows, and calls a function of Python for the time. PostgreSQL gets an
-    expression, because it would parse a function of SQL anew for each statement.
-    """
-    return _LOCK.sub("", text) if dialect == "sqlite" else _TIME.sub(_SERVER_TIME, text)
+    """The same text for one of the two databases; SQLite locks no rows."""
+    timed = _TIME.sub(_CLOCKS[dialect], text)
+    return _LOCK.sub("", timed) if dialect == "sqlite" else timed

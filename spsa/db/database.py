@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from json import JSONDecodeError
@@ -83,8 +82,6 @@ def _file_engine(url: sa.URL, durable: bool, create: bool, pool: Mapping[str, in
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         connection.create_function("log10", 1, log10)  # some builds lack it
-        # deterministic within a statement, which is all that SQLite makes of it
-        connection.create_function("spsa_time", 1, _time_from_now, deterministic=True)
 
     def begin(connection: sa.Connection) -> None:
         reads = connection.get_execution_options().get("reads_only")
@@ -107,12 +104,6 @@ def _use_write_ahead_log(connection: Any) -> None:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(_RETRY_SECONDS)
-
-
-def _time_from_now(seconds: float) -> str:
-    """Now plus some seconds, as `UtcTime` stores it."""
-    moment = datetime.now(UTC) + timedelta(seconds=seconds)
-    return moment.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
 @contextmanager
