@@ -38,12 +38,8 @@ Json = sa.JSON(none_as_null=True)
 class UtcTime(TypeDecorator[datetime]):
     """An aware UTC time: timestamptz on PostgreSQL, sortable text in milliseconds on SQLite."""
 
-    impl = sa.Text
+    impl = sa.Text().with_variant(sa.TIMESTAMP(timezone=True), "postgresql")
     cache_ok = True
-
-    def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
-        on_server = dialect.name == "postgresql"
-        return dialect.type_descriptor(sa.TIMESTAMP(timezone=True) if on_server else sa.Text())
 
     def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> Any:
         if value is None or dialect.name == "postgresql":
