@@ -196,8 +196,8 @@ class Counts(MappedAsDataclass, kw_only=True):
 
 
 def tally_of(row: Any) -> Tally:
-    """The tally of a row with these columns; PostgreSQL makes a decimal number of a sum."""
-    return Tally.of(int(getattr(row, name)) for name in COUNTS)
+    """The tally of a row with these columns."""
+    return Tally.of(getattr(row, name) for name in COUNTS)
 
 
 def counts_of(tally: Tally) -> Mapping[str, int]:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from decimal import Decimal
 from enum import StrEnum
 from json import JSONDecodeError
 from math import log10
@@ -236,16 +235,9 @@ def rows(connection: sa.Connection, statement: sa.Select[Entity]) -> list[Entity
 
 
 def value_of(kind: type[Entity], row: Any) -> Entity:
-    """A dataclass of the columns that are named as its fields; its tally is of their counts.
-
-    PostgreSQL makes decimal numbers of sums over whole ones.
-    """
+    """A dataclass of the columns that are named as its fields; its tally is of their counts."""
     names = kind.__dataclass_fields__  # type: ignore[attr-defined]
-    found = {
-        name: int(value) if isinstance(value, Decimal) else value
-        for name, value in row._mapping.items()
-        if name in names
-    }
+    found = {name: value for name, value in row._mapping.items() if name in names}
     if "tally" in names:
         found["tally"] = tally_of(row)
     return kind(**found)

@@ -180,8 +180,7 @@ class HistoryQueries(Database):
         # for each index
         parts = (IS_OPEN, IS_ABANDONED, Iteration.completed_at > since)
         with self._read() as connection:
-            sums = [connection.execute(games.where(part)).scalar_one() for part in parts]
-            return int(sum(sums))
+            return sum(connection.execute(games.where(part)).scalar_one() for part in parts)
 
 
 def _parts(iterations_per_group: int, of: Sequence[sa.ColumnElement[bool]]) -> sa.Select[Any]:

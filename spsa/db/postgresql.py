@@ -32,6 +32,9 @@ STOPPING_SECONDS = 2.0
 
 _POLL_SECONDS = 0.2  # between two looks at whether the program is stopping
 
+# what a sum over BIGINT is: all such numbers here are whole
+_NUMERIC = extensions.new_type((1700,), "NUMERIC", lambda text, _: text and int(text))
+
 
 def create_engine(
     url: sa.URL, durable: bool, is_stopping: Callable[[], bool], pool: Mapping[str, int]
@@ -75,6 +78,7 @@ class ServerConnection(extensions.connection):
         self.is_stopping = is_stopping
         super().__init__(dsn)
         self.autocommit = True
+        extensions.register_type(_NUMERIC, self)
 
     @property
     def limit(self) -> float:

@@ -187,7 +187,7 @@ def _recount(connection: sa.Connection, run_id: int, number: int) -> int:
     connection.execute(update(Iteration).where(lost).values(sums))
     games = select(func.sum(Batch.games)).join(Iteration)
     of_purge = (IS_PURGED, Batch.purge == number, Iteration.run_id == run_id)
-    return int(connection.scalar(games.where(*of_purge)) or 0)
+    return connection.scalar(games.where(*of_purge)) or 0
 
 
 def _sum(column: Any, *conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:

@@ -294,7 +294,7 @@ def _match(first: Iteration, kept: Any) -> Iteration:
     """A match by its first round and the sums over those that were not abandoned, if any."""
     if kept.rounds is None:
         return first
-    counts: dict[str, Any] = {name: int(getattr(kept, name)) for name in _COUNTED}
+    counts: dict[str, Any] = {name: getattr(kept, name) for name in _COUNTED}
     if kept.ended == kept.rounds:
         done = IterationStatus.COMPLETE
         return replace(first, status=done, completed_at=kept.completed_at, **counts)

@@ -125,7 +125,7 @@ def miscounted(connection: sa.Connection, *which: sa.ColumnElement[bool]) -> str
 def _shown(row: Any) -> str:
     tally = tally_of(row)
     counts = f"+{tally.wins} -{tally.losses} ={tally.draws}, pairs {list(tally.pentanomial)}"
-    return f"{tally.games} games ({counts}) and {int(row.void_games)} void ones"
+    return f"{tally.games} games ({counts}) and {row.void_games} void ones"
 
 
 def _failures_of(connection: sa.Connection, machine: str, own: Sequence[Any]) -> MachineFailures:
@@ -237,17 +237,17 @@ def _view(connection: sa.Connection, run: Run) -> RunView:
     last = connection.scalar(select(Iteration.id).where(mine, Iteration.k == run.applied))
     work = execute(connection, "work", iteration_ids=[*ids, last]).all()
     failed = select(Batch).where(Batch.iteration_id.in_(ids), Batch.status == BatchStatus.FAILED)
-    slots = execute(connection, "active_slots", iteration_id=max(ids, default=None)).scalar_one()
+    slots = execute(connection, "active_slots", iteration_id=max(ids, default=None))
     return RunView(
         run=run,
         opened=connection.scalar(select(func.max(Iteration.k)).where(mine)) or 0,
         open=open_ones,
         failed=rows(connection, failed.order_by(Batch.iteration_id, Batch.seq)),
-        ready_games=sum(int(row.games) for row in work if row.status == BatchStatus.READY),
+        ready_games=sum(row.games for row in work if row.status == BatchStatus.READY),
         leased_batches=sum(row.batches for row in work if row.status == BatchStatus.LEASED),
         game_seconds=_game_seconds(work, last),
         obstacles=obstacles(connection, run.id),
-        active_slots=int(slots),
+        active_slots=slots.scalar_one(),
     )
 
 
@@ -258,5 +258,5 @@ def _game_seconds(work: Sequence[Any], last: int | None) -> float | None:
     """
     done = [row for row in work if row.status == BatchStatus.DONE]
     chosen = [row for row in done if row.iteration_id == last] or done
-    games = sum(int(row.games) for row in chosen)
+    games = sum(row.games for row in chosen)
     return sum(row.seconds for row in chosen) / games or None if games else None
