@@ -124,7 +124,7 @@ class Compiler:
             if entry.link is None:
                 os.utime(entry.path)  # none from the future, which make and ninja complain of
         recipe = self.recipe
-        executable = work_copy.tree / (recipe.binary or "")
+        executable = work_copy.tree / str(recipe.binary)  # a command has one
         executable.parent.mkdir(parents=True, exist_ok=True)  # an old binary may be all it holds
         self._run(recipe.command, work_copy)
         if not executable.is_file():

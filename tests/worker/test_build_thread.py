@@ -1,7 +1,9 @@
 """`compete --spsa --build`: an order is built from its archive, published, failed or given up."""
 
 import os
+import re
 from contextlib import closing
+from unittest.mock import Mock
 
 import pytest
 from asking import RemoteStore, Store
@@ -15,10 +17,13 @@ from spsa.builds.recipe import Recipe, Rendered
 from spsa.builds.requirements import BUILDS
 from spsa.builds.tree import pin
 from spsa.core.json_values import to_json
+from spsa.errors import NotPermitted, TuningError
 from spsa.lifecycle import MachineRole
 from worker.batches.builds import BuildThread
 
 ENGINE = (FIXTURES / "shell/engine.sh").read_text()
+SIDES = {"plus": "55", "minus": "45"}
+FAULTS = [(Store.file, "ended with 3.*no.x1b.2J such"), (lambda *_: None, "source hashes to")]
 BUILD = ["sh", "-c", 'sed "s/MARGIN/$(cat margin)/" engine.sh > engine && chmod +x engine']
 
 
@@ -34,14 +39,9 @@ def ordered(sqlite_store, tmp_path):
         pinned = pin(source, tmp_path / "work", cargo=False)
         sha256 = pinned.sha256
         sqlite_store.keep_files({sha256: archive_of(pinned)})
-        plus, minus = (Rendered({"margin": n}, {"margin": int(n)}) for n in ("55", "45"))
-        order = BuildOrder(
-            kind=("linux",),
-            source_sha256=sha256,
-            recipe=Recipe(command=tuple(command), binary="engine"),
-            plus=plus,
-            minus=minus,
-        )
+        recipe = Recipe(command=tuple(command), binary="engine")
+        sides = {side: Rendered({"margin": n}, {"margin": int(n)}) for side, n in SIDES.items()}
+        order = BuildOrder(kind=("linux",), source_sha256=sha256, recipe=recipe, **sides)
         sqlite_store.order_build(order.key, (BUILDS,), sha256, to_json(order), max_attempts=5)
         return order.key
 
@@ -87,21 +87,25 @@ def test_a_remote_worker_builds_if_it_may(sqlite_store, tmp_path, ordered, role,
             assert "was invited without --may-build" in caplog.text
 
 
-def test_a_command_that_fails_is_the_reason(sqlite_store, tmp_path, ordered):
+@pytest.mark.parametrize(("file", "said"), FAULTS)
+def test_what_fails_is_the_reason(file, said, sqlite_store, tmp_path, ordered, monkeypatch):
     key = ordered(["sh", "-c", "echo 'no\033[2J such header' >&2; exit 3"])
+    monkeypatch.setattr(Store, "file", file)
     with builder(sqlite_store, tmp_path):
         state = until(sqlite_store, key, lambda one: one.failures)
     ((machine, reason),) = state.failures
-    assert machine == "machine" and state.builders == 0
-    assert "ended with 3" in reason and r"no\x1b[2J such header" in reason
+    assert machine == "machine" and state.builders == 0 and re.search(said, reason)
 
 
-def test_a_source_that_cannot_be_had_is_the_reason(sqlite_store, tmp_path, ordered, monkeypatch):
-    key = ordered(BUILD)
-    monkeypatch.setattr(Store, "file", lambda *_: None)
-    with builder(sqlite_store, tmp_path):
-        state = until(sqlite_store, key, lambda one: one.failures)
-    assert "the archive of the source hashes to" in state.failures[0][1]
+def test_its_waits_are_short_again_when_it_is_served(tmp_path):
+    failure, refusal = TuningError("no"), NotPermitted("no")
+    answers = [*[failure] * 9, None, failure, refusal]
+    thread = builder(Mock(), tmp_path)
+    thread._client.ask = Mock(side_effect=answers)
+    thread._stopping = Mock(**{"is_set.return_value": False})
+    thread._run()
+    *_, longest, usual, again = (one.args[0] for one in thread._stopping.wait.mock_calls)
+    assert longest >= 10 > 1 == usual > again
 
 
 @pytest.mark.parametrize("is_wanted", [True, False])
@@ -110,12 +114,8 @@ def test_a_build_is_handed_back_when_no_master_wants_it_or_its_worker_ends(
 ):
     ordered(["sleep", "600"])
     with builder(sqlite_store, tmp_path, lease=10):
-        wait_for_status(sql, "leased")
+        wait_until(lambda: sql("SELECT 1 FROM spsa_build WHERE status = 'leased'"), 240)
         if not is_wanted:
             sql("UPDATE spsa_build SET wanted_until = created_at")
-            wait_for_status(sql, "ready")
+            wait_until(lambda: sql("SELECT 1 FROM spsa_build WHERE status = 'ready'"), 240)
     assert sql("SELECT status, attempt FROM spsa_build") == [("ready", 0)]
-
-
-def wait_for_status(sql, status):
-    wait_until(lambda: sql("SELECT status FROM spsa_build") == [(status,)], 240)

@@ -125,11 +125,11 @@ class Tree:
                 waiting.extend([] if number else reversed(self.content(current)))
 
     def only_value(self) -> Node | None:
-        """The value of the one constant that is the whole text; None for any other text."""
-        if self.root.has_error or self.root.child_count != 1:
+        """The value of the constant that the text begins with; None where it has errors."""
+        if self.root.has_error:
             return None
-        (whole,) = self.root.children
-        values = [parts["value"] for parts in self.of(whole).values() if "value" in parts]
+        marks = self.of(self.root.children[0]).values()
+        values = [parts["value"] for parts in marks if "value" in parts]
         return values[0] if values else None
 
     def types(self) -> dict[str, str]:

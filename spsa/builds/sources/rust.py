@@ -120,7 +120,7 @@ def _entries(tree: Node, scope: tuple[str, ...] = (), depth: int = 0) -> Iterato
         is_row = len(statement) == 1 and _is_row(body.children[1:-1])
         if depth < DEEPEST and (is_row or _is_block(body)):
             yield from _inner(statement, scope, depth + 1)
-        elif (entry := _entry(statement, scope, listed=listed)) is not None:
+        elif (entry := _entry(statement, scope)) is not None:
             yield entry._replace(beside=(*entry.beside, *behind))
 
 
@@ -168,12 +168,12 @@ def _is_block(token: Node) -> bool:
     return token.type == "token_tree" and token.children[0].type == "{"
 
 
-def _entry(tokens: Tokens, scope: tuple[str, ...], *, listed: bool) -> Entry | None:
+def _entry(tokens: Tokens, scope: tuple[str, ...]) -> Entry | None:
     kinds = [token.type for token in tokens]
     if kinds[1:2] == [","] and kinds[3:4] in ([":"], ["="]):
-        return _entry(tokens[2:], scope, listed=listed)  # the name of the whole block is before it
+        return _entry(tokens[2:], scope)  # the name of the whole block is before it
     mark = next((i for i, kind in enumerate(kinds) if kind in _MARKS_OF_VALUES), 0)
-    if mark == 0 or kinds[mark - 1] not in _NAMES or (kinds[mark] == "," and not listed):
+    if mark == 0:
         return None
     start = kinds.index(next(kind for kind in ("=", "=>", kinds[mark]) if kind in kinds)) + 1
     value = next(iter(_split(tokens[start:], ",")), [])
