@@ -7,8 +7,9 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+import spsa.config.suggestions.objections as against
 from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFile
-from spsa.config.suggestions.objections import NO_CODE, UNNAMED, UNREAD, UNRELATED, holds, words
+from spsa.config.suggestions.objections import NO_CODE, holds, words
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _WRITTEN = re.compile(r"\b(\w{3,})(?:\s*\[[^\]\n]*\])*\s*(?:[-+*/|&^]|<<|>>)?=(?![=>])")
@@ -19,6 +20,10 @@ _STRENGTH = re.compile(
     r"|(static|lazy)_?eval\w*|eval\w*_?(position|board|all|static|internal|pos|pieces?|pawns?)"
 )
 """The functions with which search and evaluation begin."""
+_ORDERING = re.compile(
+    r"(?i)_?(score|order|sort|rate|select|pick|next)_?(moves?|captures?|quiets?)\w*|\w*move_?order\w*"
+)
+"""The functions that say which move is tried first."""
 _STEPS_OF_DATA = 2
 """A table that search reads is filled by one function from what others have filled."""
 
@@ -62,10 +67,11 @@ _OF_BOARD = (
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The names that search and evaluation read (none: nothing is known), and those by a score."""
+    """The names that are read (none: not known), beside a score, and only by the order of moves."""
 
     read: set[str] = field(default_factory=set)
     weighed: set[str] = field(default_factory=set)
+    ordering: set[str] = field(default_factory=set)
 
     def lacks(self, one: SourceConstant, name: str, rank: int) -> str:
         """What a number lacks whose parameter is called so, in a file of that rank."""
@@ -73,25 +79,32 @@ class Evidence:
         own = {one.name, *(str(access.position) for each in places for access in each)}
         is_told, parts = one.kind is Kind.MACRO, words("_".join((*one.scope, name)))
         if self.read and not is_told and self.read.isdisjoint(own):
-            return UNREAD
+            return against.UNREAD
+        if not is_told and (one.name in self.ordering or _ORDERING.fullmatch(one.name)):
+            return against.ORDERED
         is_pair = any(end.field and end.position == 1 for each in places for end in each[-1:])
         is_pair = is_pair and any(abs(e.number) > 2 for e in one.numbers())  # no knight's move
         used = is_pair or is_told or not self.read or not self.weighed.isdisjoint(own)
         pattern = f"{_CLEAR}|{_OF_BOARD}" if rank > 0 else _CLEAR
         speaks = holds(_SURE, parts) or (used and holds(pattern, parts)) or (is_told and rank > 0)
-        return "" if speaks and rank >= 0 else UNNAMED if rank > 0 else UNRELATED
+        return "" if speaks and rank >= 0 else against.UNNAMED if rank > 0 else against.UNRELATED
 
 
 def evidence_of(files: Collection[SourceFile]) -> Evidence:
     """From all that search and evaluation call, and from what fills what they read."""
     texts: dict[str, list[str]] = {}
+    ordering, others = set[str](), set[str]()
     networks = {one.name for file in files for one in file.constants if _turns_network_on(one)}
     for name, text in (definition for file in files for definition in file.definitions):
         plain = NO_CODE.sub(" ", text)
         is_eval = networks and "eval" in name.lower()
+        (ordering if _ORDERING.fullmatch(name) else others).update({*_NAME.findall(plain)} - {name})
         texts.setdefault(name, []).append(_until_network(plain, networks) if is_eval else plain)
     begin = set(filter(_STRENGTH.fullmatch, texts))
-    found = Evidence(weighed={n for f in files for n in _weighed(NO_CODE.sub(" ", f.text))})
+    found = Evidence(
+        ordering=ordering - others,
+        weighed={n for f in files for n in _weighed(NO_CODE.sub(" ", f.text))},
+    )
     open_names = begin | ({""} & texts.keys() if begin else set())
     for _ in range(1 + _STEPS_OF_DATA):
         while open_names:

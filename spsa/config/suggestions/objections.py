@@ -27,6 +27,8 @@ IN_TABLE = "one number of a table: alone it hardly changes a game"
 NOT_DECLARED = "the author declares the ranges of others"
 LEFT_OUT = "its author leaves it out, by what stands beside its range"
 UNREAD = "neither search nor evaluation reads it"
+ORDERED = "it keeps kinds of moves apart: no more than their order reads it"
+SWITCH = "on or off, by its name or its range"
 OTHER_TYPE = "no number: set it in [engine.options]"
 NO_RANGE = "without a default between a minimum and a maximum"
 
@@ -40,7 +42,7 @@ _CLOCK = "about the clock or threads: games with neither show nothing of it"
 _ROUND = "large and round: a limit, or it keeps kinds of moves apart"
 _UNIT = "a unit in which others are counted"
 
-_BY_USE = frozenset({_CLOCK, PHASE, _ROUND, _UNIT, UNREAD, UNNAMED})
+_BY_USE = frozenset({_CLOCK, PHASE, _ROUND, _UNIT, ORDERED, UNREAD, UNNAMED})
 COMMENTED = _BY_USE | {COARSE, IN_TABLE, NOT_DECLARED, LEFT_OUT, PERHAPS_SIZE, ZERO}
 """Reasons with which a number is a comment in params.toml; with any other it is left out."""
 
@@ -106,7 +108,7 @@ _OF_NAME = (
     _Rule(
         _SIZE,
         word=r"BENCH\w*|BITS?|BYTES|CURR(ENT|MOVE)|DIM(S|ENSIONS?)?|DIR(ECTION)?S?|LEFT|RIGHT|FRC|EPS(ILON)?|FLAGS?"
-        r"|FRACTIONS|HASH|HEIGHT|IDS?|INDENT|INDEXES|INF|INFINITE|INTERVAL|INVALID|LEN|(MVV)?LVA|MASKS?"
+        r"|FRACTIONS|ELO|HASH|HEIGHT|IDS?|INDENT|INDEXES|INF|INFINITE|INTERVAL|INVALID|LEN|(MVV)?LVA|MASKS?"
         r"|ME(GA|BI)BYTES?|NONE|NORMALI[SZ]\w+|NUM|NR|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFTS?|SKIP|SLOTS|SQ|STRIDES?"
         r"|SYZYGY|TYPES|UNITS?|UNKNOWN|VERBOSE|VERSION|WIN|WON",
     ),
@@ -117,7 +119,6 @@ _OF_NAME = (
         unless=r"BONUS(ES)?|EXTENSIONS?|FUTILITY|KILLERS?|LM[PR]|MARGINS?|MODIFIERS?|PASSED"
         r"|PENALT(Y|IES)|RAZOR(ING)?|REDUCTIONS?|SAFETY|THRESHOLDS?|WEIGHTS?|WINDOW",
     ),
-    _Rule(_ROUND, r"(\w+_)?SCORE_MOVES?(_\w+)?"),
     _OF_PHASE,
     _OF_USE,
 )
@@ -128,7 +129,7 @@ _OF_MAKER = (
 _OF_OPTION = (
     _Rule(
         _STANDARD,
-        whole=r"(\w+_)?HASH(_SIZE)?|THREADS|PONDER|(OWN_)?BOOK\w*|(\w+_)?CONTEMPT|RANDOM(NESS)?|(SEARCH_)?DEPTH"
+        whole=r"(\w+_)?HASH(_SIZE)?|THREADS|PONDER|(OWN_)?BOOK\w*|(\w+_)?(CONTEMPT|RANDOM(NESS)?|FUZZ)|(SEARCH_)?DEPTH"
         r"|MULTI_?PV|(MINIMUM_THINKING|SLOW_MOVER|MOVE_?OVERHEAD)(_TIME)?|NODESTIME|((SKILL|OUTPUT|LOG)_)?LEVEL"
         r"|SYZYGY_?\w*|UCI_?ELO|UCI_RATING\w*|\w*UCI_OPTIONS?_\w+",
     ),
@@ -160,7 +161,7 @@ def _first(rules: Iterable[_Rule], name: str) -> str:
 _VALUE = re.compile(r"\b[^\W\d]\w*\b(?!\s*[(:])")  # no call, no class
 _ENDS = {2**bits - below for bits in (15, 16) for below in (0, 1)}
 _SIZES = {2**n for n in range(12, 21)}
-_UNITS = {10**n for n in range(1, 7)} | {2**n for n in range(1, 21)} | {63, 127, 255}
+_UNITS = {10**n for n in range(1, 7)} | {2**n for n in range(1, 21)} | {24, 63, 127, 255}
 _PIECE = r"(([BW]|BLACK|WHITE)_?)?(PAWN|KNIGHT|BISHOP|ROOK|QUEEN|KING)S?|PIECES?"
 _SWITCH = r"USE|DO|(EN|DIS)ABLED?|HAS|IS|ALLOW|WITH"
 _GRAINS = {2**n for n in range(5, 13)} | {100, 1000, 10_000}
@@ -179,7 +180,7 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
         lambda e, size: size == 0 and any(not access.field for access in e.location.accesses),
     ),
     (
-        "on or off, by its name",
+        SWITCH,
         lambda e, size: (
             size <= 1
             and holds(_SWITCH, (w := words(_VALUE.findall(str(e.location))[-1]))[:1] + w[-1:])

@@ -38,7 +38,7 @@ _PHASES = ([1, 1, 2, 4], [3, 3, 5, 9])
 _PER_UNIT = re.compile("mobility|weight|factor|mult")
 """Names of what is counted several times in one score, so that a step of it is small."""
 
-_RANKED = re.compile("pass(ed|er)(?!.*(file|dist))")
+_RANKED = re.compile("pass(ed|er|_?pawn)(?!.*(file|dist))")
 """Names of what counts by ranks, of which pawns stand on the second to the seventh."""
 
 _NAMED_INDEX = re.compile(r"\[[A-Za-z_]\w*\]")
@@ -147,8 +147,9 @@ def of_numbers(name: str, found: Numbers, *, computed: bool) -> Iterator[Suggest
     sizes = sorted(abs(element.number) for element in found.values() if element.number) or [0]
     far = max(5000, 20 * median(sizes)) if len(sizes) > 3 else sizes[-1]
     far = min(far, 5 * sizes[-2]) if 5 < len(sizes) < 9 else far
-    has_king = len(sizes) == len(found) == 6 and against.of_piece(name)
-    far = min(far, 1.9 * sizes[-2]) if has_king else far
+    if len(sizes) in (6, 7) and against.of_piece(name) and not _RANKED.search(name):
+        values = [element.number for element in found.values() if element.number]
+        far = min(far, sizes[-2] * (1 if values[:6] == sizes[-6:] else 1.9))  # a king's
     near = median(sizes) / 20 if len(sizes) > 4 and against.of_piece(name) else 0
     pairs = _pairs(found)
     table = _of_table(found, pairs)
@@ -312,7 +313,7 @@ def _declared_range(
         low, high, step = ceil(low), floor(high), max(1, round(step))
     return Suggested(
         name=name, value=value, minimum=low, maximum=high, step=step, declared=True, keys=keys
-    )
+    ).opposed(against.SWITCH if not real and (*beside[:2],) == (0, 1) else "")
 
 
 def suggest_options(declarations: Declarations, lines: Iterable[str] = ()) -> tuple[Suggested, ...]:
