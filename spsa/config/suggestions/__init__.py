@@ -100,9 +100,8 @@ def select(texts: Mapping[str, str]) -> Suggestions:
     active = {path: sum(not one.reason for _, one in each) for path, each in found.items()}
     ranks = {path: against.rank_of_file(path) for path in found}
     ordered = sorted(found, key=lambda path: (-ranks[path], -active[path], path))
-    main = DEFAULT_CONSTANTS
-    if main not in active:
-        main = max(ordered, key=lambda path: active[path], default=main)
+    richest = max(ordered, key=lambda path: active[path], default=DEFAULT_CONSTANTS)
+    main = DEFAULT_CONSTANTS if DEFAULT_CONSTANTS in active else richest
     ordered.sort(key=lambda path: path != main)
     return Suggestions(
         main,
@@ -155,22 +154,20 @@ def _numbered(file: SourceFile) -> set[int]:
                 run = []
             run.append((one, element.number))
             first = run[0][1]
-            if len(run) >= (3 if first in (0, 1) else 4 if first > 10 else 6):
+            least = 3 if first in (0, 1) or element.number == 0 else 4 if first > 10 else 6
+            if len(run) >= (2 if 1000 <= first < 10_000 and more else least):
                 found.update(each for each, _ in run)
     return found
 
 
 def _copies(file: SourceFile) -> set[int]:
     """The ids of all that a class holds, if each is also a constant outside, with its numbers."""
-    outside = {_written(one) for one in file.constants if not one.scope}
+    written = {id(one): (one.name, *(e.number for e in one.numbers())) for one in file.constants}
+    outside = {written[id(one)] for one in file.constants if not one.scope}
     by_class = groupby(file.constants, key=lambda one: one.scope)
-    classes = [[*each] for scope, each in by_class if scope]
-    whole = [each for each in classes if len(each) > 2 and outside.issuperset(map(_written, each))]
-    return {id(one) for each in whole for one in each}
-
-
-def _written(one: SourceConstant) -> tuple[object, ...]:
-    return one.name, *(element.number for element in one.numbers())
+    classes = [[id(one) for one in each] for scope, each in by_class if scope]
+    whole = [ids for ids in classes if len(ids) > 2 and outside.issuperset(map(written.get, ids))]
+    return {one for ids in whole for one in ids}
 
 
 def _of_constant(
@@ -181,7 +178,7 @@ def _of_constant(
         return
     location, name = file.location_of(one), _name(one)
     numbers = {
-        replace(location, accesses=e.location.accesses): e for e in one.numbers() if _can_stay(e)
+        replace(location, accesses=e.location.accesses): e for e in one.numbers() if _fits(file, e)
     }
     declared = {place: e for place, e in numbers.items() if is_declared(one, e, makers)}
     if declared:
@@ -211,10 +208,11 @@ def _is_found(file: SourceFile, one: SourceConstant) -> bool:
         return False
 
 
-def _can_stay(element: Element) -> bool:
-    """Whether its type, as far as the file tells, can hold the number that it has."""
+def _fits(file: SourceFile, element: Element) -> bool:
+    """Whether its type, as far as the file tells, can hold what it has, and no bits are counted."""
+    bits = file.content[element.start - 3 : element.start].rstrip().endswith((b"<<", b">>"))
     low, high = element.limits or (-_MAX_NUMBER, _MAX_NUMBER)
-    return low <= element.number <= high and abs(element.number) <= _MAX_NUMBER
+    return low <= element.number <= high and abs(element.number) <= _MAX_NUMBER and not bits
 
 
 def _name(one: SourceConstant) -> str:

@@ -1,7 +1,4 @@
-"""What speaks for a number: search or evaluation reads it, its name, and what stands beside it.
-
-Without such evidence a number is a comment in params.toml, or is left out.
-"""
+"""What speaks for a number: search or evaluation reads it, its name, and what stands beside it."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -9,7 +6,6 @@ from dataclasses import dataclass, field
 
 import spsa.config.suggestions.objections as against
 from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFile
-from spsa.config.suggestions.objections import NO_CODE, holds, words
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _WRITTEN = re.compile(r"\b(\w{3,})(?:\s*\[[^\]\n]*\])*\s*(?:[-+*/|&^]|<<|>>)?=(?![=>])")
@@ -77,7 +73,7 @@ class Evidence:
         """What a number lacks whose parameter is called so, in a file of that rank."""
         places = [e.location.accesses for e in one.numbers()]
         own = {one.name, *(str(access.position) for each in places for access in each)}
-        is_told, parts = one.kind is Kind.MACRO, words("_".join((*one.scope, name)))
+        is_told, parts = one.kind is Kind.MACRO, against.words("_".join((*one.scope, name)))
         if self.read and not is_told and self.read.isdisjoint(own):
             return against.UNREAD
         if not is_told and (one.name in self.ordering or _ORDERING.fullmatch(one.name)):
@@ -85,8 +81,8 @@ class Evidence:
         is_pair = any(end.field and end.position == 1 for each in places for end in each[-1:])
         is_pair = is_pair and any(abs(e.number) > 2 for e in one.numbers())  # no knight's move
         used = is_pair or is_told or not self.read or not self.weighed.isdisjoint(own)
-        pattern = f"{_CLEAR}|{_OF_BOARD}" if rank > 0 else _CLEAR
-        speaks = holds(_SURE, parts) or (used and holds(pattern, parts)) or (is_told and rank > 0)
+        clear = f"{_SURE}|{_CLEAR}|{_OF_BOARD}" if rank > 0 else f"{_SURE}|{_CLEAR}"
+        speaks = against.holds(clear if used else _SURE, parts) or (is_told and rank > 0)
         return "" if speaks and rank >= 0 else against.UNNAMED if rank > 0 else against.UNRELATED
 
 
@@ -96,15 +92,13 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
     ordering, others = set[str](), set[str]()
     networks = {one.name for file in files for one in file.constants if _turns_network_on(one)}
     for name, text in (definition for file in files for definition in file.definitions):
-        plain = NO_CODE.sub(" ", text)
+        plain = against.NO_CODE.sub(" ", text)
         is_eval = networks and "eval" in name.lower()
         (ordering if _ORDERING.fullmatch(name) else others).update({*_NAME.findall(plain)} - {name})
         texts.setdefault(name, []).append(_until_network(plain, networks) if is_eval else plain)
     begin = set(filter(_STRENGTH.fullmatch, texts))
-    found = Evidence(
-        ordering=ordering - others,
-        weighed={n for f in files for n in _weighed(NO_CODE.sub(" ", f.text))},
-    )
+    weighed = {n for f in files for n in _weighed(against.NO_CODE.sub(" ", f.text))}
+    found = Evidence(set(), weighed, ordering - others)
     open_names = begin | ({""} & texts.keys() if begin else set())
     for _ in range(1 + _STEPS_OF_DATA):
         while open_names:
@@ -120,7 +114,7 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
 def _turns_network_on(one: SourceConstant) -> bool:
     """USE_NNUE = 1 or true."""
     value = one.single.number if isinstance(one.single, Element) else one.single and one.single.text
-    return "NNUE" in words(one.name) and value in (1, "true")
+    return "NNUE" in against.words(one.name) and value in (1, "true")
 
 
 def _until_network(text: str, networks: set[str]) -> str:

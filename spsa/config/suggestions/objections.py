@@ -1,7 +1,4 @@
-"""Why a number of an engine is not suggested: by its name, by how it is written, by its file.
-
-Names are all there is to go by before games are played. A reason is for the user; "" is none.
-"""
+"""Why a number is not suggested: by its name, how it is written, its file; "" is no reason."""
 
 import re
 from collections import Counter
@@ -76,7 +73,7 @@ _OF_USE = _Rule(
     whole=r"(BM|BEST_MOVE|NODE)_(\w+_)?(BASE|MUL\w*|SCALE\w*|FACTOR\d*|MIN|MAX)|BEST_MOVE_CHANGES\w*"
     r"|EASY_\w+|\w*MOVES_TO_GO\w*|ONE_SECOND|\w*(SOFT|HARD)_(BOUND|CONSTANT|LIMIT|SCALE|STOP|TIME)\w*",
     word=r"CLOCK|PONDER|TIMER?|(IN)?STAB(ILITY)?|TM\d*|\w{3,}TM|[BW]?INC|INCREMENT|LATENCY|MILLIS(ECONDS)?|MS"
-    r"|CORES|CPUS|MOVESTOGO|OVERHEAD|SAFEGUARD|SECONDS|SECS?|SMP|TC|VOT(E|ES|ING)",
+    r"|CORES|CPUS|THREADS?|MOVESTOGO|OVERHEAD|SAFEGUARD|SECONDS|SECS?|SMP|TC|VOT(E|ES|ING)",
 )
 _OF_PHASE = _Rule(
     PHASE,
@@ -110,7 +107,7 @@ _OF_NAME = (
         word=r"BENCH\w*|BITS?|BYTES|CURR(ENT|MOVE)|DIM(S|ENSIONS?)?|DIR(ECTION)?S?|LEFT|RIGHT|FRC|EPS(ILON)?|FLAGS?"
         r"|FRACTIONS|ELO|HASH|HEIGHT|IDS?|INDENT|INDEXES|INF|INFINITE|INTERVAL|INVALID|LEN|(MVV)?LVA|MASKS?"
         r"|ME(GA|BI)BYTES?|NONE|NORMALI[SZ]\w+|NUM|NR|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFTS?|SKIP|SLOTS|SQ|STRIDES?"
-        r"|SYZYGY|TYPES|UNITS?|UNKNOWN|VERBOSE|VERSION|WIN|WON",
+        r"|STAT(S|ISTICS?)|SYZYGY|TYPES|UNITS?|UNKNOWN|VERBOSE|VERSION|WIN|WON",
     ),
     _Rule(
         _SIZE,
@@ -159,18 +156,12 @@ def _first(rules: Iterable[_Rule], name: str) -> str:
 
 
 _VALUE = re.compile(r"\b[^\W\d]\w*\b(?!\s*[(:])")  # no call, no class
-_ENDS = {2**bits - below for bits in (15, 16) for below in (0, 1)}
 _SIZES = {2**n for n in range(12, 21)}
 _UNITS = {10**n for n in range(1, 7)} | {2**n for n in range(1, 21)} | {24, 63, 127, 255}
-_PIECE = r"(([BW]|BLACK|WHITE)_?)?(PAWN|KNIGHT|BISHOP|ROOK|QUEEN|KING)S?|PIECES?"
 _SWITCH = r"USE|DO|(EN|DIS)ABLED?|HAS|IS|ALLOW|WITH"
 _GRAINS = {2**n for n in range(5, 13)} | {100, 1000, 10_000}
 _OF_GRAIN = r"GRAIN|NORMAL|SCALE|PRECISION|RES|RESOLUTION|ONE"
 _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
-    (
-        "the number of a piece, by its name",
-        lambda e, size: size <= 16 and holds(_PIECE, [e.location.name.upper()]),
-    ),
     (
         "written as a bit pattern",
         lambda e, _: e.text.lstrip("- ").lower().startswith(("0x", "0b", "0o")),
@@ -189,7 +180,7 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
     (ZERO, lambda _, size: size == 0),
     (
         "so large or so small that it looks like a limit or a tolerance",
-        lambda _, size: size < 1e-5 or size >= 1_000_000 or size in _ENDS,
+        lambda _, size: size < 1e-5 or size >= 1_000_000 or size in (32767, 32768, 65535, 65536),
     ),
     (
         _SIZE,
@@ -319,7 +310,7 @@ _OTHER_FOLDERS = (
 )
 """Folders whose files do other work whatever they are called."""
 _OTHER_FILES = (
-    r"tun\w+(eval|hce|ps\w+)|nn|uci\w*|\w*(nnue|neural|network|test|data[gs]e|selfplay|texel|train)"
+    r"tun\w+(eval|hce|ps\w+)|nn|wdl|uci\w*|\w*(nnue|neural|network|test|data[gs]e|selfplay|texel|train)"
     r"\w*"
 )
 """Files of a tuner's evaluation, of a network, of training and of the protocol."""
