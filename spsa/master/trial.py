@@ -33,6 +33,7 @@ _TARGETS = (
 )
 _CALLED = re.compile(r"\bmake(?:\.exe)? +(?:-\S+ +)*([\w-]+)")
 _OTHER_TARGETS = re.compile("clean|help|test|bench|install|debug|tun(e|ing)|gen|profile|pgo")
+_FAILED_TARGET = re.compile(r"\*\*\* \[(?:[^\]\s]+ )?([\w-]+)\] Error")
 _OTHER_BINARIES = re.compile(
     r"data.?gen|data.?shuffle|^gen|train|tun(e|er|ing)|bench|test|tool|perft|convert|book|extract|\.so"
 )
@@ -172,7 +173,9 @@ def _mended(said: str, setup: Setup, made: list[str], tree: Path) -> Iterator[Se
     if command[:1] == ("make",):
         if "config-sanity" in said:
             yield setup.with_build(command=(*command, "ARCH=x86-64-modern"))
-        if "Error 127" in said or ("ended without making" in said and not made):
+        nothing = "ended without making" in said and not made
+        failed = _FAILED_TARGET.search(said)
+        if nothing or "Error 127" in said or (failed and _OTHER_TARGETS.search(failed[1])):
             plain = command[:3] if command[1:2] == ("-C",) else command[:1]
             targets = _targets(tree, tree.joinpath(*plain[2:]))
             yield from (setup.with_build(command=(*plain, target)) for target in targets)
