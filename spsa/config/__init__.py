@@ -137,7 +137,7 @@ def missing_files(config: Config) -> tuple[Fault, ...]:
     Who reads params.toml or a file of the source says so.
     """
     settings, engine = config.game_settings, config.delivery.engine
-    book, source = settings.book, None if config.engine.source else config.build.source_path
+    book, source = settings.book, config.source_folder
     other = config.validation.against
     of_source = "name the folder of the engine's Cargo.toml or Makefile"
     needed: list[tuple[Key, object, bool, str]] = [

@@ -344,3 +344,8 @@ class Config(Sections):
     game_settings: InstanceOf[GameSettings]
     notify_variable: str
     """of the environment, if one named the addresses of [notify]"""
+
+    @property
+    def source_folder(self) -> Path | None:
+        """The folder of the engine's source; None where a repository has it, or there is none."""
+        return None if self.engine.source else self.build.source_path

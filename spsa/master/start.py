@@ -112,7 +112,7 @@ def _book_faults(config: Config) -> tuple[Fault, ...]:
 
 def _engine_faults(config: Config, space: Space) -> tuple[Fault, ...]:
     """Where the space does not fit the source, or the options of the engine."""
-    folder = None if config.engine.source else config.build.source_path
+    folder = config.source_folder
     if config.delivery.kind == "command" or (folder is not None and not folder.is_dir()):
         return ()  # a folder that is missing is told before
     if config.delivery.engine is not None:

@@ -165,10 +165,10 @@ BESIDE = ValidationMatch(sides=SIDES, settings=settings(1, 7), game_settings=TER
 PLAN = Background(every=2, share=0.5, match=BESIDE)
 
 
-def finished(store, meanwhile=list, **over):
+def finished(store, before_games=lambda: None, **over):
     tested = RunUnderTest(store, iterations=7, **over)
-    fake_sleep = FakeSleep(lambda: (meanwhile(), play(store)))
-    tested.master(fake_sleep, background=replace(PLAN)).run()
+    stopping = FakeSleep(lambda: (before_games(), play(store)))
+    tested.master(stopping, background=replace(PLAN)).run()
     assert tested.now().status is RunStatus.FINISHED
     return tested
 

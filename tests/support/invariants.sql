@@ -49,9 +49,10 @@ SELECT i.id FROM spsa_iteration i LEFT JOIN spsa_step s ON s.iteration_id = i.id
     OR (i.status = 'complete' AND i.games_played + i.purged_games <> i.target_games)
     OR (i.status = 'complete' AND i.purpose = 'tune') <> (s.id IS NOT NULL)
 
--- a step is of the k and the run of its iteration
+-- a step is of the k and the run of its iteration, and of a master that its run has had
 SELECT s.id FROM spsa_step s JOIN spsa_iteration i ON i.id = s.iteration_id
  WHERE s.k <> i.k OR s.run_id <> i.run_id
+    OR s.epoch > (SELECT r.epoch FROM spsa_run r WHERE r.id = s.run_id)
 
 -- a run has applied as many results as its log has steps
 SELECT r.id FROM spsa_run r

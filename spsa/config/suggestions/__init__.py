@@ -100,8 +100,9 @@ def select(texts: Mapping[str, str]) -> Suggestions:
     active = {path: sum(not one.reason for _, one in each) for path, each in found.items()}
     ranks = {path: against.rank_of_file(path) for path in found}
     ordered = sorted(found, key=lambda path: (-ranks[path], -active[path], path))
-    richest = max(ordered, key=lambda path: active[path], default=DEFAULT_CONSTANTS)
-    main = DEFAULT_CONSTANTS if DEFAULT_CONSTANTS in active else richest
+    main = DEFAULT_CONSTANTS
+    if main not in active:
+        main = max(ordered, key=lambda path: active[path], default=main)
     ordered.sort(key=lambda path: path != main)
     return Suggestions(
         main,
@@ -162,12 +163,15 @@ def _numbered(file: SourceFile) -> set[int]:
 
 def _copies(file: SourceFile) -> set[int]:
     """The ids of all that a class holds, if each is also a constant outside, with its numbers."""
-    written = {id(one): (one.name, *(e.number for e in one.numbers())) for one in file.constants}
-    outside = {written[id(one)] for one in file.constants if not one.scope}
+    outside = {_written(one) for one in file.constants if not one.scope}
     by_class = groupby(file.constants, key=lambda one: one.scope)
-    classes = [[id(one) for one in each] for scope, each in by_class if scope]
-    whole = [ids for ids in classes if len(ids) > 2 and outside.issuperset(map(written.get, ids))]
-    return {one for ids in whole for one in ids}
+    classes = [[*each] for scope, each in by_class if scope]
+    whole = [each for each in classes if len(each) > 2 and outside.issuperset(map(_written, each))]
+    return {id(one) for each in whole for one in each}
+
+
+def _written(one: SourceConstant) -> tuple[object, ...]:
+    return one.name, *(element.number for element in one.numbers())
 
 
 def _of_constant(

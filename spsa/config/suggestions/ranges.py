@@ -193,8 +193,10 @@ def _of_table(found: Numbers, pairs: set[Location]) -> str:
         return against.LONG_TABLE
     numbers = [one.number for one in found.values()]
     values = [number for number in numbers if number]
-    if values in _PHASES or values[:3] == [1, 3, 3]:
-        return against.PHASE if values in _PHASES else against.COARSE
+    if values in _PHASES:
+        return against.PHASE
+    if values[:3] == [1, 3, 3]:
+        return against.COARSE
     if len(numbers) > 4 and {b - a for a, b in pairwise(numbers)} in ({1}, {0, 1}, {-1}, {-1, 0}):
         return against.NUMBERED
     if len(numbers) > 3 and sorted(numbers) == sorted(-number for number in numbers):
