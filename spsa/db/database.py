@@ -17,7 +17,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError
 from sqlalchemy.exc import OperationalError as DriverError
 from sqlalchemy.orm import Session
 
-from spsa.db.base import Base, tally_of
+from spsa.core.scoring import Tally
+from spsa.db.base import COUNTS, Base
 from spsa.db.url import TLS_REMEDY, displayed, is_file, parse_url, refused
 from spsa.errors import (
     DatabaseUnreachable,
@@ -236,10 +237,11 @@ def rows(connection: sa.Connection, statement: sa.Select[Entity]) -> list[Entity
 
 def value_of(kind: type[Entity], row: Any) -> Entity:
     """A dataclass of the columns that are named as its fields; its tally is of their counts."""
+    columns = dict(zip(row._fields, row, strict=True))  # its attributes are slower
     names = kind.__dataclass_fields__  # type: ignore[attr-defined]
-    found = {name: value for name, value in row._mapping.items() if name in names}
+    found = {name: value for name, value in columns.items() if name in names}
     if "tally" in names:
-        found["tally"] = tally_of(row)
+        found["tally"] = Tally.of(columns[name] for name in COUNTS)
     return kind(**found)
 
 
