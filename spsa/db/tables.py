@@ -235,14 +235,19 @@ class Iteration(Counts, Numbered, Base, kw_only=True):
         return self.status not in terminal(ITERATION)
 
     @property
+    def asked(self) -> Compared:
+        """What it compares; a match that does not say is theta against the start."""
+        return self.compared or Compared()
+
+    @property
     def is_background(self) -> bool:
         """Whether it is a round of a validation that is played while the run goes on."""
-        return self.compared is not None and self.compared.background
+        return self.asked.background
 
     @property
     def opponent(self) -> str:
         """What it measures plus against, as "start", or `stockfish (1a2b), handicap 4`."""
-        against, handicap = (self.compared or Compared()).against, self.game_settings.handicap
+        against, handicap = self.asked.against, self.game_settings.handicap
         return against if handicap == 1.0 else f"{against}, handicap {handicap:g}"
 
     def measures(self, opponent: str) -> bool:

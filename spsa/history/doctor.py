@@ -309,9 +309,9 @@ def _opening(
         return
     base = chains[purges][it.opened_on]
     proposal = tuning.propose(base.state, base.theta, k)
-    gains = {"a_k": it.a_k or 0.0, "c_k": it.c_k or 0.0}
+    yield Comparison(it, "its row, a_k", it.a_k, "proposed", proposal.a_k)
+    yield Comparison(it, "its row, c_k", it.c_k, "proposed", proposal.c_k)
     for what, found, right in (
-        ("its row", gains, {"a_k": proposal.a_k, "c_k": proposal.c_k}),
         ("base", it.base_parameters, proposal.base),
         ("plus", it.plus_parameters, proposal.played.plus),
         ("minus", it.minus_parameters, proposal.played.minus),

@@ -133,7 +133,7 @@ def measured_gain(matches: Sequence[Iteration]) -> StrengthCurve | None:
     over_start = opponent == START
     told = [one for one in matches if one.games_played and one.measures(opponent)]
     told = [one for one in told if one.opened_on or not over_start]
-    asked = [one.compared or Compared() for one in told]
+    asked = [one.asked for one in told]
     control = _time_control(asked)
     told = [one for one, its in zip(told, asked, strict=True) if its.time_control == control]
     if len({match.opened_on for match in told}) < 2:

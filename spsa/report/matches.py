@@ -10,7 +10,7 @@ from spsa.core.params import Space, Values
 from spsa.core.scoring import Estimate, Tally, los, nelo, sprt
 from spsa.db import Store
 from spsa.db.base import COUNTS
-from spsa.db.tables import Compared, Iteration, Run
+from spsa.db.tables import Iteration, Run
 from spsa.errors import InvalidInput, NothingToDo, UnusableState
 from spsa.history.replay import theta_at
 from spsa.lifecycle import Purpose
@@ -91,14 +91,9 @@ class Match:
         return self.iteration.tally
 
     @property
-    def compared(self) -> Compared:
-        """What it compares; a match that does not say is theta against the start."""
-        return self.iteration.compared or Compared()
-
-    @property
     def theta(self) -> str:
         """What was asked for, as it was then: `final after 8 results`."""
-        told = self.compared.theta
+        told = self.iteration.asked.theta
         if told == START or told not in tuple(ThetaChoice):
             return told
         return f"{told} after {plural(self.iteration.opened_on, 'result')}"
@@ -106,7 +101,7 @@ class Match:
     @property
     def setting(self) -> str:
         """`start at 60+0.6`: against what, and under which time control."""
-        control = self.compared.time_control
+        control = self.iteration.asked.time_control
         return self.iteration.opponent + ("" if control is None else f" at {control}")
 
     @property
@@ -118,7 +113,7 @@ class Match:
     @property
     def test(self) -> dict[str, Any] | None:
         """Its sequential test: hypotheses, log-likelihood ratio and what it accepts."""
-        if (elos := self.compared.sprt) is None:
+        if (elos := self.iteration.asked.sprt) is None:
             return None
         found = sprt(self.tally, *elos)
         n, told = found.accepted, {"elo0": elos[0], "elo1": elos[1], **plain(found)}
@@ -162,10 +157,11 @@ MATCHES = View(
         Column("void_games", "void", "iteration.void_games", unless_zero, rank=3),
         Column("", "plus", "theta", kind="text", rank=-1),
         Column("", "against", "iteration.opponent", kind="text", rank=-1),
-        Column("", "time control", "compared.time_control", kind="text", rank=-1),
-        Column("", "test", "compared.sprt", _HYPOTHESES, "text", rank=-1, note=_TEST),
+        Column("", "time control", "iteration.asked.time_control", kind="text", rank=-1),
+        Column("", "test", "iteration.asked.sprt", _HYPOTHESES, "text", rank=-1, note=_TEST),
         *values("opened_on", of="iteration"),
-        *values("compared", "measured"),
+        Column("compared", "", "iteration.asked"),
+        *values("measured"),
         *values("games_played", "target_games", of="iteration"),
         Column("nelo", "", lambda match: nelo(match.tally)),
         Column("los", "", lambda match: los(match.tally)),
@@ -245,7 +241,7 @@ def measured(run: Run, matches: Sequence[Iteration]) -> Strength:
 
 def _sides(match: Iteration) -> object:
     """What matches have in common whose games are one measurement."""
-    test = match.compared and match.compared.sprt and match.iteration_number
+    test = match.asked.sprt and match.iteration_number
     return match.plus_parameters, match.minus_parameters, match.game_settings, test
 
 

@@ -86,7 +86,7 @@ def news_of(
         reason = f", {run.reason}" if run.reason else ""
         ended = (one for one in status.validations if not one.iteration.is_open)
         its = (ThetaChoice.FINAL, run.applied)
-        is_played = any((m.compared.theta, m.iteration.opened_on) == its for m in ended)
+        is_played = any((m.iteration.asked.theta, m.iteration.opened_on) == its for m in ended)
         if follows and not is_ending and not is_played:
             then = f"a match of {plural(follows, 'game')} against {against} follows"
             measured = then if status.measured.elo is None else f"{measured}; {then}"

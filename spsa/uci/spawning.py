@@ -161,7 +161,6 @@ def spawn(
                 stdin=pipe,
                 stdout=pipe,
                 stderr=pipe,
-                bufsize=0,
                 cwd=folder,
                 env=inherited | added,
                 preexec_fn=prepare,

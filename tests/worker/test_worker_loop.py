@@ -605,10 +605,10 @@ def test_when_a_worker_without_a_batch_ends_and_how(now):
         client.last_error = errors.DatabaseUnreachable("gone") if client.backing_off else None
         options = {"once": "--once" in case, "then": "x" if "--then" in case else None}
         settings = Settings(idle_timeout=5.0, max_batches=2, **options)
-        pool = MagicMock(__len__=lambda _: 1)
-        worker = Worker(client, pool, Mock(), settings, interrupts)
+        worker = Worker(client, MagicMock(__len__=lambda _: 1), Mock(), settings, interrupts)
         worker.done = worker._claimed = case.count("batch")
         worker._last_failure = errors.TuningError("failed") if "failure" in case else None
+        worker.active |= {"key": Mock(slots=1, on_last_pair=True)} if "playing" in case else {}
         for _ in range(case.count("interrupt")):
             interrupts.note(signal.SIGINT)
         now[0] += 5.0 * ("idle" in case)

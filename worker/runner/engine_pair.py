@@ -56,12 +56,12 @@ class EnginePair:
         running = (*self._playing.values(), *self._starting.values())
         return next((engine.last_lines for engine in running if engine.name == name), "")
 
-    def close(self, *, at_once: bool = False) -> None:
-        """End all engines; those that play are killed `at_once`, or asked to quit first."""
+    def close(self) -> None:
+        """End all engines; those that play are asked to quit first."""
         while self._starting:
             self._starting.popitem()[1].close(at_once=True)
         while self._playing:
-            self._playing.popitem()[1].close(at_once=at_once)
+            self._playing.popitem()[1].close()
 
     def _start(self, side: str, spec: EngineSpec) -> None:
         for engine in (self._playing.get(side), self._starting.get(side)):

@@ -139,13 +139,13 @@ class Slot:
                     return ended
             return JobEnded(job.key)
         except Stopped:
-            engines.close(at_once=True)
+            engines.close()
             return JobEnded(job.key, was_stopped=True)
         except Exception as error:
             # A defect of this program costs one job and is reported; the other slots play on.
             verbose = log.isEnabledFor(logging.DEBUG)
             log.error("a slot met a defect of this program", exc_info=verbose)
-            engines.close(at_once=True)
+            engines.close()
             return JobEnded(job.key, f"defect in the worker: {error!r}")
 
     def _play_until_valid(self, job: Job, pairing: Pairing, engines: EnginePair) -> JobEnded | None:
@@ -158,7 +158,7 @@ class Slot:
             except GameVoid as error:
                 culprit = error.culprit
                 output = engines.last_lines(culprit)
-                engines.close(at_once=True)
+                engines.close()
                 self._pool.events.put(PairVoid(job.key, pairing, error, output))
                 failure = f"a pair was void {job.max_void + 1} times, the last time: {error}"
                 if error.reason == "refused option":  # as in every other attempt
