@@ -112,7 +112,8 @@ def _of_silence(store: Store, status: Status) -> Iterator[Alarm]:
     newest = {one.worker.host: one for one in reversed(status.workers)}
     for machine in sorted(lost.keys() & newest.keys()):
         last, seen = newest[machine], newest[machine].worker.last_seen_at
-        if not last.is_present and seen < lost[machine] and not last.is_set_aside:
+        may_play = not (last.is_revoked or last.is_set_aside)
+        if may_play and not last.is_present and seen < lost[machine]:
             found = f"silent since {seen:%Y-%m-%d %H:%M} UTC, and did not finish its games"
             yield Alarm(AlarmKind.SILENT, machine, found)
 

@@ -271,7 +271,7 @@ class Status:
                 yield from match.sentences()
         if made := self.building:
             yield made
-        if gone := [one for one in self.workers if not one.is_present]:
+        if gone := [one for one in self.workers if not (one.is_present or one.is_revoked)]:
             yield f"{plural(len(gone), 'worker')} of this database not heard of for two minutes"
         if self.purged_games:
             purged = plural(self.purged_games, "game")

@@ -286,13 +286,14 @@ MACHINES = View(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetMember:
-    """A worker, why its machine is set aside, and how many batches that machine has failed.
+    """A worker, what its machine may play, and how many batches that machine has failed.
 
     `share` is what it has played of a run, `report` compares its machine with the others there;
     both are None where that was not asked for, or nothing was played.
     """
 
     worker: WorkerRow
+    is_revoked: bool = False
     set_aside: tuple[SetAsideRow, ...] = ()
     failed_batches: int = 0
     share: WorkerShare | None = None
@@ -300,12 +301,12 @@ class FleetMember:
 
     @property
     def state(self) -> str:
-        """`set aside for the binary 1a2b: reason`; empty where it is given all batches."""
-        aside = [
-            (f" for the binary {one.sha256[:12]}" if one.sha256 else "", one.reason)
-            for one in self.set_aside
-        ]
-        return "; ".join(f"set aside{which}: {reason}" for which, reason in aside)
+        """`revoked`, `set aside for the binary 1a2b: reason`; empty where it may play all."""
+        told = ["revoked"] if self.is_revoked else []
+        for one in self.set_aside:
+            which = f" for the binary {one.sha256[:12]}" if one.sha256 else ""
+            told.append(f"set aside{which}: {one.reason}")
+        return "; ".join(told)
 
     @property
     def is_set_aside(self) -> bool:
@@ -314,8 +315,9 @@ class FleetMember:
 
     @property
     def is_present(self) -> bool:
-        """Whether it was heard of lately, or is playing games."""
-        return self.worker.seconds_since_seen < ACTIVE_SECONDS or self.worker.games_leased > 0
+        """Whether it may play, and was heard of lately or is playing games."""
+        heard = self.worker.seconds_since_seen < ACTIVE_SECONDS or self.worker.games_leased > 0
+        return heard and not self.is_revoked
 
     @property
     def faults(self) -> WorkerShare | WorkerRow:
@@ -335,9 +337,11 @@ def fleet(
     aside, failed = store.machines_set_aside(), store.failed_batches()
     reports = {one.machine: one for one in machines}
     by_name = {share.worker: share for share in shares}
+    revoked = {one.name for one in store.machines() if one.revoked_at is not None}
     return tuple(
         FleetMember(
             worker=worker,
+            is_revoked=worker.host in revoked,
             set_aside=tuple(one for one in aside if one.machine == worker.host),
             failed_batches=failed.get(worker.host, 0),
             share=by_name.get(worker.name),
