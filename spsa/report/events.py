@@ -255,7 +255,6 @@ VOIDS = View(
         Column("", "plies", lambda game: len(_moves(game)), rank=1),
         Column("machine", "machine", kind="name", rank=3),
         binary("sha256", "binary"),
-        Column("", "culprit", "kept.culprit", kind="word", rank=1),
         Column("", "fault", "kept.detail", kind="text"),
         *values("kept"),
         Column("values", get="parameters"),

@@ -240,7 +240,7 @@ class Worker(JobLoop):
     def note(self, active: ActiveJob, event: Event) -> None:
         """Report a job that has ended; one that was stopped is handed back."""
         if isinstance(event, PairVoid):
-            log.warning("%s pair %d void: %s", active, event.pairing.number, event.fault)
+            log.warning("%s pair %d void: %s", active, event.pairing.number + 1, event.fault)
         elif isinstance(event, JobEnded):
             self._idle_since = self._claim_at = time.monotonic()
             self._report(active, event, self._claims.pop(event.key))
