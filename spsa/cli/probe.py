@@ -124,14 +124,9 @@ def _table(proposed: Mapping[str, Number]) -> View:
             Column("name", "name", "parameter.name", kind="name"),
             Column("step", "step", "parameter.step"),
             Column("dead", "", "is_dead"),
-            Column("moves_changed", "moves changed", show=percent),
-            Column("score_change", "score change, cp", show="{:.1f}".format),
-            Column(
-                "proposed_step",
-                "proposed step",
-                lambda one: proposed.get(one.parameter.name),
-                number,
-            ),
+            Column("moves_changed", "moves", show=percent),
+            Column("score_change", "score, cp", show="{:.1f}".format),
+            Column("proposed_step", "new step", lambda p: proposed.get(p.parameter.name), number),
             Column("findings"),
         ),
     )
