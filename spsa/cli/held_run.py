@@ -108,7 +108,7 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
         try:
             project_theta(params, run.theta)
         except InvalidInput as error:  # perhaps it is being edited; theta is in the database
-            echo(f"cannot write theta to params.toml, will retry: {error}", err=True)
+            echo(f"theta is in the database, but not in params.toml: {error}", err=True)
 
     background, delivery = None, prepared.delivery
     if (wanted := held.config.validation).every:

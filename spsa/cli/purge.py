@@ -157,4 +157,4 @@ def _repair(config: Config, store: Store, run: Run) -> None:
             project_theta(path, now)
             echo(f"{path} has theta without them now", err=True)
     except InvalidInput as error:  # perhaps it is being edited; theta is in the database
-        echo(f"cannot write theta to params.toml, the next `run` will: {error}", err=True)
+        echo(f"theta is in the database, but not in params.toml: {error}", err=True)

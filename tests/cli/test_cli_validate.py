@@ -75,8 +75,8 @@ def test_a_run_is_measured_as_its_file_says_while_params_toml_is_edited(
         capsys.readouterr()
         assert tune_and_measure(held, MagicMock(run=staged.now(), notes=("one",))) is is_done
         said = capsys.readouterr()
-        assert said.out == "" and said.err.startswith("note: one\ncannot write theta to params.to")
-        assert said.err.count("will retry: ") == said.err.count("is not TOML") == 2
+        assert said.out == "" and said.err.startswith("note: one\ntheta is in the database, but")
+        assert said.err.count("not in params.toml: ") == said.err.count("is not TOML") == 2
     start, engine = played
     told, name = "tuned; now {} games of the tuned values against {}\n".format, engine.minus.name
     assert shown.getvalue() == told(8, "the start") + told(6, name)
