@@ -44,7 +44,8 @@ class Fault:
         shown = (self.file, self.name, self.found, self.remedy)
         file, name, found, remedy = (printable(part, _PART_LENGTH) for part in shown)
         place = file if self.line is None else f"{file}:{self.line}"
-        return f"{place}: [{name}] {found}; {remedy}"
+        named = "" if file.rpartition("/")[2] == name else f"[{name}] "
+        return f"{place}: {named}{found}; {remedy}"
 
 
 class InvalidInput(TuningError):

@@ -95,8 +95,7 @@ def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:
             temporary.chmod(mode)
         temporary.replace(path)
     except OSError as error:
-        error.filename, error.filename2 = str(path), None
-        raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         with suppress(OSError):
             temporary.unlink()

@@ -42,10 +42,10 @@ def compete(engines: tuple[Path, ...], **given: Any) -> int:
     """Play chess engines against each other.
 
     \b
-    compete --server URL -c 8               play the tuning runs of a server, with SPSA_TOKEN
-    compete --spsa -c 8                     play the tuning runs of a database
-    compete ENGINE1 ENGINE2 --games 100     play a match and measure the difference in Elo
-    compete --replay 12.3 --pgn out.pgn     play batch 3 of iteration 12 again, from its row
+    compete --server URL -c 8             play the runs of a server, by SPSA_TOKEN
+    compete --spsa -c 8                   play the runs of a database
+    compete ENGINE1 ENGINE2 --games 100   play a match and measure Elo
+    compete --replay 12.3 --pgn out.pgn   play batch 3 of iteration 12 again
 
     A match is played in pairs of games: the same opening and time, with colours swapped.
     """

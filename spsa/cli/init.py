@@ -136,7 +136,7 @@ def _try(
         target.write_text(text, encoding="utf-8")
         return load_config(target, os.environ)
 
-    with working("trying the engine: a build and a few searches"):
+    with working(f"trying the engine: {'a build and ' if build_seconds else ''}a few searches"):
         trial = try_engine(write, setup, partial(echo, err=True))
     write(trial.setup, 2 * trial.build_seconds if build_seconds else 0.0)
     echo(_told(trial), err=True)

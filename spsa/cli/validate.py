@@ -66,7 +66,7 @@ def limit(
 @click.option(
     "--games",
     type=click.IntRange(2, _MAX_GAMES),
-    help="How many; default: [validation] games. With --sprt: the most it may take.",
+    help="How many, in pairs; default: [validation] games. With --sprt: the most it may take.",
 )
 @click.option(
     "--sprt",

@@ -73,7 +73,7 @@ class EngineFiles:
     switches: Sequence[str]
 
 
-_SOURCE = "name the folder that holds the engine's Cargo.toml, or its files of C or C++"
+_SOURCE = "name the folder of Cargo.toml, or of the files of C or C++; or give --engine BINARY"
 _OTHER_LANGUAGES = {"cs": "C#", "d": "D", "go": "Go", "java": "Java", "nim": "Nim", "zig": "Zig"}
 BY_OPTIONS = "build it with its numbers as UCI options, then `spsa-master init --engine BINARY`"
 

@@ -158,8 +158,8 @@ def test_what_each_space_says_and_what_is_wrong_with_it(params):
     ("text", "said"),
     [
         ("a = " + "[" * 5000, "nested too deeply"),
-        (f"{TABLE}# \0\n", "params.toml:6: [params.toml] is not TOML"),
-        (f"\n{TABLE}# \xff\n".encode("latin-1"), "params.toml:7: [params.toml] is not UTF-8"),
+        (f"{TABLE}# \0\n", "params.toml:6: is not TOML"),
+        (f"\n{TABLE}# \xff\n".encode("latin-1"), "params.toml:7: is not UTF-8"),
         ("".join(f"[p{i}]\n" for i in range(5001)), "5001 parameters are too many; tune at most"),
         ("x" * 5_000_000, "it has more than 4,194,304 bytes"),
     ],
@@ -188,7 +188,7 @@ def test_sources_are_read_with_their_line_ends(tmp_path, params):
     with pytest.raises(InvalidInput) as refused:
         read_sources(space, tmp_path, "none.rs")
     own, other = refused.value.lines
-    assert own.startswith(f"{tmp_path}/none.rs: [none.rs] cannot be read: No such file")
+    assert own.startswith(f"{tmp_path}/none.rs: cannot be read: No such file")
     assert other.startswith(f"params.toml:6: [b] {tmp_path}/bad.rs cannot be read: it is not UTF-8")
 
 
