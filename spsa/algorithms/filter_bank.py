@@ -12,6 +12,7 @@ import numpy as np
 
 from spsa.algorithms.rule import Outcome, Vector, along, tau2, total
 from spsa.algorithms.state import Carry
+from spsa.core.scoring import ELO_PER_SCORE
 
 OUTLIER = 3.0  # deviations from the prediction, beyond which a result does not count
 
@@ -90,6 +91,15 @@ class Bank:
         least = self.surprise.min(axis=-2, keepdims=True)
         excess: Vector = np.maximum(least / (self.results[..., None] + 2.0), 1.0)
         return excess
+
+    @property
+    def missed(self) -> Vector:
+        """M, shape (1,); not by what chance explains, twice over."""
+        more = np.maximum(self.misfit[..., 0] - 2.0, 0.0) * self.results
+        missed: Vector = ELO_PER_SCORE * np.sqrt(
+            more * self.tau2 / (4.0 * np.maximum(self.pairs, 1.0))
+        )
+        return missed
 
     def weight(self) -> Vector:
         """The probabilities of the hypotheses, p_j; shape (J, 1)."""

@@ -59,20 +59,28 @@ start for the best, so does the second.
     own_i  = sum w_iq H_q mu_iq / H_i                P pairs so far
     best_i = ((1 - beta) sum p_j H_j mu_ij + beta H_i own_i) / ((1 - beta) H + beta H_i)
 
-theta follows it, by at most one step a result and parameter. In either bank a W more than three
+theta follows it, by at most r steps a result and parameter. In either bank a W more than three
 deviations from the prediction counts as one of three. The innovations use the y that was played, so
 late results are right, too.
+
+    M      = sqrt(max(0, phi - 2) tau^2 / (4 B)) 800 / ln 10
+    r      = min(1, _MISSED / M)
+
+M is by how many Elo results miss the best filter's predictions; r < 1 where that is so much that
+the perturbation is perhaps beyond a cliff, in a parameter whose step is misjudged.
 
 The perturbation is x_i = c_i delta_i, delta_i = +-1 as in `spsa.algorithms.balanced_signs`, because
 a filter has no correlations between parameters, and
 
     c_i    = sqrt(_KNOWN / (h_i K B))
 
-within _NARROWEST and _WIDEST steps. h_i is what a step costs as the evidence has it: the geometric
-mean of H_j / n under q_j exp(e_j), and with the weight beta that of H_q / n under w_iq. A wide
-perturbation says more as long as the loss is a parabola at that distance. Beyond a cliff, or where
-one side is steeper, it misleads; so c_i falls where h_i K B, what the games could tell, is large.
-On a plateau it sees little of a slope that a narrow one sees; so the widest falls slowly, too.
+within _NARROWEST and a widest c, in steps. h_i is what a step costs as the evidence has it: the
+geometric mean of H_j / n under q_j exp(e_j), and with the weight beta that of H_q / n under w_iq. A
+wide perturbation says more as long as the loss is a parabola at that distance. Beyond a cliff, or
+where one side is steeper, it misleads; so c_i falls where h_i K B, what the games could tell, is
+large. On a plateau it sees little of a slope that a narrow one sees; so the widest falls slowly,
+too. It is r times as wide, but at least _CAREFUL. That costs little: where M is large, what the
+other parameters do to W outweighs chance, and becomes less with c as well.
 
 `belief` has no deviation, because the games hardly show how much curvatures differ
 (benches/papers/RESULTS.md). Its Elo gained is the mean of h_j (|start - mu_j|^2 - |theta - mu_j|^2)
@@ -92,10 +100,10 @@ from spsa.algorithms.filter_bank import DEVIATION, ELO, FORGETTING, OUTLIER, Ban
 from spsa.algorithms.rule import Belief, Outcome, Perturbation, Rule, State, Vector, along
 from spsa.algorithms.state import Carry
 
-_NARROWEST, _WIDEST = 0.6, 1.75  # c_i, in steps
+_NARROWEST, _CAREFUL, _WIDEST = 0.35, 0.8, 1.75  # c_i, in steps
 _WIDE_FOR, _NARROWING = 1500.0, 0.05  # pairs after which the widest falls, and its exponent
 _KNOWN = 14_000.0  # h_i K B, Elo times pairs, from which on c_i is at most 1 step
-_LONGEST = 1.0  # steps by which one result moves a parameter
+_MISSED = 60.0  # Elo by which results miss the predictions, from which on r < 1
 _SUMS = ("surprise", "evidence", "squares", "pairs", "results")
 MAX_MISFIT = 2.0  # phi above which what the filters are sure of is not to be relied on
 
@@ -134,6 +142,7 @@ class Mixture(Rule):
         h = bank.steepness / bank.theta.shape[-1]
         told = h * np.maximum(bank.results, 1.0) * self.problem.pairs
         widest = _WIDEST * np.minimum(1.0, _WIDE_FOR / np.maximum(bank.pairs, 1.0)) ** _NARROWING
+        widest = np.maximum(widest * _caution(bank), _CAREFUL)
         widths: Vector = np.clip(np.sqrt(_KNOWN / told), _NARROWEST, widest)
         return widths
 
@@ -159,7 +168,8 @@ class Mixture(Rule):
             last=np.where(outcome.pairs > 0.0, outcome.k, bank.last),
             own=bank.own.after(outcome, noise[..., 0]),
         )
-        way = np.clip(learned.best - bank.theta, -_LONGEST, _LONGEST)
+        longest = _caution(learned)
+        way = np.clip(learned.best - bank.theta, -longest, longest)
         theta = bank.theta + np.where(outcome.pairs > 0.0, way, 0.0)
         return replace(learned, theta=self.problem.inside(theta))
 
@@ -196,6 +206,12 @@ class Mixture(Rule):
         shift = best - bank.best[..., None, :]
         own = replace(bank.own, mean=bank.own.mean + shift)
         return replace(bank, mean=bank.mean + shift, own=own)
+
+
+def _caution(bank: Bank) -> Vector:
+    """r, shape (1,)."""
+    caution: Vector = _MISSED / np.maximum(bank.missed, _MISSED)
+    return caution
 
 
 def _bounded(result: Vector, weight: Vector, predicted: Vector, certain: Vector) -> Vector:
