@@ -47,7 +47,7 @@ def list_(store: Store, run: str | None, as_json: bool) -> None:
     if as_json:
         echo_json({"workers": records(WORKERS, found), "machines": records(_MACHINES, machines)})
         return
-    terminal().print(TextTable(WORKERS, found))
+    terminal().print(TextTable(WORKERS, found) if found else WORKERS.empty)
     if len(compared) > 1:
         terminal().print(TextTable(MACHINES, compared))
         echo(*(str(alarm) for one in compared for alarm in one.alarms))
