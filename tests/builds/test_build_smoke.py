@@ -42,13 +42,11 @@ def script(directory: Path, body: str, go: str = "", clock: str = "") -> Path:
 def test_a_bench_is_recorded(tmp_path, monkeypatch):
     body = 'if [ "$1" = bench ]; then read -r quit; printf "\\377 4711 nodes 9 nps"; exit; fi'
     engine = script(tmp_path, body + LISTEN)
-    assert examine(engine, None) == examine(engine, True) == 4711
-    assert examine(engine, False) is None
+    assert [examine(engine, asked) for asked in (None, True, False)] == [4711, 4711, None]
     monkeypatch.setattr(smoke, "_BENCH_SECONDS", 0.2)
     script(tmp_path, f'if [ "$1" = bench ]; then exec sleep 60; fi{LISTEN}')
     assert examine(engine, None) is None
     script(tmp_path, LISTEN)
-    assert examine(engine, None) is None
     with pytest.raises(SmokeTestFailed, match="no node count"):
         examine(engine, True)
 
@@ -92,8 +90,9 @@ def test_an_engine_that_is_published_already_is_tried_at_a_new_limit(tmp_path):
     assert adopt(engine, published, (), [more]) == adopt(engine, published, (), [more])
     with pytest.raises(SmokeTestFailed, match="illegal move: e7e5"):
         adopt(engine, published, (), [few])
-    script(tmp_path, LISTEN, "echo info depth 1 nodes 7000 score cp 3; echo bestmove e2e4")
-    examine(engine, False, searches=[Limit(b"go nodes 500\n", 20.0)], tried=True)
+    for begins, go in (("sleep 2", MOVE), ("fen=", MOVE.replace("1 score", "1 nodes 7000 score"))):
+        script(tmp_path, LISTEN.replace("fen= ;;", f"{begins} ;;"), go)
+        examine(engine, False, searches=[Limit(b"go nodes 500\n", 1.5)], tried=True)
     adopt(engine, published)
     with pytest.raises(SmokeTestFailed, match="it searches 7,000 nodes of 1,000"):
         adopt(engine, published, (), [few])

@@ -54,7 +54,8 @@ def test_what_runs_have_measured_under_the_same_terms_is_used(quick, project_sto
     with closing(Shell(project_store.where)) as sql:
         text = "UPDATE spsa_run SET settings = json_set(settings, '$.delivery', json(:d))"
         sql(text, d=json.dumps(delivery_settings(config)))
-    write_project(quick, QUICK.replace("[games]", '[games]\nbook = "builtin:unbalanced"'))
+    unbalanced = QUICK.replace("[games]", '[games]\nbook = "builtin:unbalanced"')
+    write_project(quick, unbalanced.replace("[build]", "[build]\nat_once = 9"))
     found = ask("plan", "--json").json
     assert "two builds take 77 s: measured by the last run" in found["sources"]
     assert found["games_if_unbalanced"] is None, "the draws were of another book"

@@ -315,7 +315,7 @@ def test_a_foreign_engine_gets_the_options_of_its_row_alone(staged, tmp_path, mo
 
 def test_a_cache_forgets_the_oldest_engines(tmp_path, monkeypatch):
     monkeypatch.setattr("worker.batches.jobs._KEPT", 2)
-    stored = {hashlib.sha256(text).hexdigest(): text for text in (b"a", b"b", b"c")}
+    stored = {hashlib.sha256(text).hexdigest(): text for text in (b"b", b"a", b"c")}
     cache = JobMaker(tmp_path / "cache", stored.get)
     for age, sha256 in enumerate(stored):
         fetched = cache.path(ClaimedEngine(sha256=sha256, path="/nowhere"))

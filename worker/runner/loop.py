@@ -119,7 +119,7 @@ class JobLoop(ABC):
                 event = self._pool.next_event(self._seconds_to_wait())
                 while event is not None:
                     self._handle(event)
-                    event = self._pool.next_event(0)
+                    event = self._pool.next_event()
         except BaseException:
             self.stop()
             raise

@@ -233,7 +233,7 @@ class Pool:
                 if (job := self.jobs.get_nowait()) is not None:
                     self.events.put(JobEnded(job.key, was_stopped=True))
 
-    def next_event(self, seconds: float) -> Event | None:
+    def next_event(self, seconds: float = 0.0) -> Event | None:
         """The next event; None when none comes in this time, or when `wake` is called."""
         try:
             event = self.events.get(timeout=max(0.0, seconds))
