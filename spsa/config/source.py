@@ -16,9 +16,6 @@ from spsa.core.uci_options import CHESS960, Declarations
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
 from spsa.files import content
 
-_ROUNDED = 0.5
-"""What a bound that is no whole number may leave out."""
-
 MAX_SOURCE = 2**22
 """Bytes of one source file: parsing takes a microsecond and a kilobyte of memory a byte."""
 
@@ -116,8 +113,7 @@ def _check_bounds(knobs: Sequence[Parameter], file: SourceFile) -> None:
         values = {knob.name: value for knob, value in zip(knobs, corner, strict=True)}
         for location, number in assignments(knobs, values, lambda _: current).items():
             found[location].check(number)
-    kind = constant(file, at).kind
-    if is_value and kind in (Kind.FUNCTION, Kind.LOCAL):
+    if is_value and constant(file, at).kind in (Kind.FUNCTION, Kind.LOCAL):
         _check_value(knobs[0], *found.values())
 
 
@@ -127,7 +123,7 @@ def _check_value(knob: Parameter, element: Element) -> None:
     A number in a function is only known by its place, which may be that of another one.
     """
     low, high = sorted(bound * (knob.scale or 1) for bound in (knob.minimum, knob.maximum))
-    if knob.active and not low - _ROUNDED <= element.number <= high + _ROUNDED:
+    if knob.active and not low - 0.5 <= element.number <= high + 0.5:  # bounds are rounded
         raise ConstantRefused(
             f"{knob.location} is {element.number:g} in the source, and value = "
             f"{knob.value:g} with min = {knob.minimum:g} and max = {knob.maximum:g} here",

@@ -353,5 +353,4 @@ def _table(p: Suggested) -> str:
 
 def _number(number: Number, exact: Number) -> Number:
     """Six digits, but for what is the source's number: that has its own."""
-    is_exact = isinstance(number, int) or number == exact
-    return number if is_exact else float(f"{number:.6g}")
+    return number if isinstance(number, int) or number == exact else float(f"{number:.6g}")

@@ -36,10 +36,10 @@ _MARKS = r"""
 (struct_specifier name: (_) @name) @scope
 (compound_statement) @block
 
-(number_literal) @number
-(unary_expression ["-" "+"] (number_literal)) @number
+[(number_literal) (unary_expression ["-" "+"] (number_literal))] @number
 [(parenthesized_expression) (return_statement)] @inner
 (cast_expression value: (_) @value) @same
+(binary_expression left: (call_expression) @value operator: "/" right: (number_literal)) @same
 (initializer_list) @list
 (initializer_list . (string_literal) @name . (_) @value) @row
 (argument_list) @given
@@ -55,17 +55,15 @@ _MARKS = r"""
   (struct_specifier) (type_descriptor) (preproc_if) (preproc_ifdef) (preproc_def)
   (preproc_function_def) (preproc_call) (preproc_include)] @bare
 (subscript_expression (_) . (_) @bare)
-(case_statement value: (_) @bare)
 (for_statement [initializer: (_) condition: (_) update: (_)] @bare)
-(while_statement condition: (_) @bare)
+[(case_statement value: (_) @bare) (while_statement condition: (_) @bare)]
 
 (comment) @aside
 (array_declarator size: (_) @length)
-(subscript_designator (identifier) @length)
+[(subscript_designator (identifier) @length) (case_statement value: (identifier) @length)]
 (binary_expression left: (number_literal) operator: "<<" right: (identifier) @length)
 (binary_expression operator: [">>" "%"]
   right: [(identifier) @length (field_expression field: (_) @length)])
-(case_statement value: (identifier) @length)
 (binary_expression left: (number_literal) @bare operator: "-" (#eq? @bare "7"))
 (binary_expression operator: ["&" "|" "^" "==" "!="] (number_literal) @bare)
 (binary_expression operator: ["<<" "%"] right: (number_literal) @bare)
@@ -76,10 +74,7 @@ _UNIT = r"""
   (#match? @_unit "^([A-Za-z0-9_]+::)*[A-Z0-9_]*[A-Z][A-Z0-9_]*$")
   (#not-match? @_unit "MILLION|THOUSAND")) @same
 """
-_MARKS_OF_C = r"""
-(subscript_expression index: (identifier) @length)
-(subscript_expression index: (field_expression field: (_) @length))
-"""
+_MORE = "(subscript_expression index: [(identifier) @length (field_expression field: (_) @length)])"
 _MARKS_OF_CPP = r"""
 (declaration type: (_) @type declarator: (init_declarator
   declarator: (qualified_identifier) @name value: (_) @value)) @variable
@@ -97,14 +92,13 @@ _MARKS_OF_CPP = r"""
 (qualified_identifier name: (_) @value) @same
 [(class_specifier) (static_assert_declaration) (subscript_argument_list) (template_argument_list)]
   @bare
-(subscript_argument_list . [(identifier) (qualified_identifier)] @length .)
-(subscript_argument_list . (field_expression field: (_) @length) .)
+(subscript_argument_list
+  . [(identifier) @length (qualified_identifier) @length (field_expression field: (_) @length)] .)
 (template_argument_list (type_descriptor) [(identifier) (qualified_identifier)] @length)
 (template_argument_list (type_descriptor) (type_descriptor type: (_) @length) .)
 (call_expression function: (identifier) @callee arguments:
   (argument_list . (qualified_identifier) @name . (_) . (_)) @arguments) @bounds
-(for_range_loop declarator: (_) @bare)
-(for_range_loop right: (_) @bare)
+(for_range_loop [declarator: (_) right: (_)] @bare)
 """
 
 _BITS = {"char": 8, "short": 16, "int": 32, "long": 64, "long long": 64}
@@ -133,7 +127,7 @@ _NOTATION = Notation(
 C = Language(
     suffixes=("c",),
     grammar=tree_sitter.Language(tree_sitter_c.language()),
-    marks=_MARKS + _UNIT + _MARKS_OF_C,
+    marks=_MARKS + _UNIT + _MORE,
     notation=_NOTATION,
     frame=(b"int x = ", b"\n;"),
 )

@@ -45,7 +45,8 @@ With arguments, `#define ALL(PARAM)`, the calls need ranges: others may be of an
 """
 _TYPE_GIVEN = re.compile(r"(?<=,)[ \t]*[a-zA-Z_]\w*,(?=[ \t]*-?[\d.])", re.ASCII)
 """A type between a name and its value: `PARAM(margin, int, 80, 40, 120)`."""
-PRINTED = "option name"
+PRINTED, ATTRIBUTE = "option name", "#[]"
+"""Makers of ranges that are no macro."""
 _PRINTED = re.compile(r"option name (\w+) type spin default (-?\d+) min (-?\d+) max (-?\d+)")
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\n|[^\n])*)", re.MULTILINE)
 _RANGED_CALL = re.compile(
@@ -244,7 +245,7 @@ def _variable(values: Values, mark: Mark, here: _Around) -> Iterator[SourceConst
     else:
         items = values.value(value, place)
         if here.beside and len(items) == 1:
-            items = with_beside(items, here.beside)
+            items = with_beside(items, here.beside, ATTRIBUTE)
     yield from _constant(kind, name, here, items, computed)
 
 

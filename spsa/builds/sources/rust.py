@@ -53,20 +53,16 @@ _MARKS = r"""
 [(function_item) (macro_definition) (macro_invocation) (parameters) (range_expression)
   (type_arguments) (array_type)] @bare
 (let_declaration pattern: (identifier)) @bare
-(_ pattern: (_) @bare)
-(_ type: (_) @bare)
+(_ [pattern: (_) type: (_) return_type: (_)] @bare)
 (while_expression condition: (_) @bare)
 (match_arm pattern: (_) @_piece value: (_) @bare (#match? @_piece "(?i)king"))
-(_ return_type: (_) @bare)
-(index_expression (_) . (_) @bare)
-(field_expression (_) . (_) @bare)
+[(index_expression (_) . (_) @bare) (field_expression (_) . (_) @bare)]
 (field_expression . [(integer_literal) (float_literal)] @bare)
 (index_expression . [(integer_literal) (float_literal)] @bare)
 
 [(line_comment) (block_comment) (attribute_item) (mutable_specifier) (visibility_modifier)] @aside
-(array_type length: (_) @length)
+(_ length: (_) @length)
 (type_arguments (_) (type_identifier) @length)
-(array_expression length: (_) @length)
 (index_expression (_) . [(identifier) (scoped_identifier)] @length)
 (index_expression (_) . (field_expression field: (_) @length))
 (binary_expression operator: ["<<" ">>" "%"] right: [(identifier) (scoped_identifier)] @length)

@@ -18,6 +18,7 @@ _LONGEST = 400
 _MOST_GIVEN = 6
 """Numbers in braces that may be given to a constructor; more are a list."""
 
+_SHIFT = re.compile(r"(\d{1,9}) *<< *(\d\d?)")
 _MACRO, _MACRO_OF_ARRAY = re.compile(rb"(\w+)!(?=\s*\()"), re.compile(rb"\w+!(?=\s*\[)")
 
 _READ = (
@@ -181,9 +182,14 @@ class Values:
         return with_beside(found, behind, maker, text_of(parts["name"]).strip('"'))
 
     def numbers_of(self, values: Iterable[Node]) -> list[Number]:
-        """All that is written as a number in further values of a row."""
-        found = chain.from_iterable(self.items(value, Place(Location(""))) for value in values)
-        return [one.number for one in found if isinstance(one, Element)]
+        """All that is written as a number in further values of a row; `2 << 16` is one."""
+        found: list[Number] = []
+        for value in values:
+            shift = _SHIFT.fullmatch(text_of(value))
+            items = [] if shift else self.items(value, Place(Location("")))
+            found += [one.number for one in items if isinstance(one, Element)]
+            found += [int(shift[1]) << int(shift[2])] if shift else []
+        return found
 
     def _fields(self, inner: Sequence[Node], place: Place) -> Items:
         """The values of named or numbered fields; nothing where what is inside has none."""
@@ -218,8 +224,10 @@ def _opaque(text: bytes, place: Place) -> Opaque:
 
 
 def _only(found: Items, place: Place) -> Items:
-    """The one number that stands there itself."""
-    return found if isinstance(found[0], Element) and found[0].location == place.location else []
+    """The one number that stands there itself, or the numbers of a range."""
+    first = found[0]
+    alone = isinstance(first, Element) and (first.beside or first.location == place.location)
+    return found if alone else []
 
 
 def _some(found: Items) -> Items:

@@ -91,12 +91,10 @@ def select(texts: Mapping[str, str]) -> Suggestions:
     makers = makers_of(one for file in files.values() for one in file.constants)
     found = {path: [*_of_file(file, told, evidence, makers)] for path, file in files.items()}
     own = (each for each in found.values() if any(one.declared for _, one in each))
-    told_of = [_is_told(*one) for each in own for one in each if not one[1].reason]
+    told_of = [not _untold(*one, makers) for each in own for one in each if not one[1].reason]
     if sum(told_of) > max(2, _FEW * len(told_of)):
         for each in found.values():
-            each[:] = [
-                (one, s if _is_told(one, s) else s.opposed(against.NOT_DECLARED)) for one, s in each
-            ]
+            each[:] = [(one, s.opposed(_untold(one, s, makers))) for one, s in each]
     active = {path: sum(not one.reason for _, one in each) for path, each in found.items()}
     ranks = {path: against.rank_of_file(path) for path in found}
     ordered = sorted(found, key=lambda path: (-ranks[path], -active[path], path))
@@ -112,9 +110,10 @@ def select(texts: Mapping[str, str]) -> Suggestions:
     )
 
 
-def _is_told(one: SourceConstant, suggested: Suggested) -> bool:
-    """Whether its author shows that it is to be tuned."""
-    return suggested.declared or one.kind is Kind.MACRO
+def _untold(one: SourceConstant, suggested: Suggested, makers: set[str]) -> str:
+    """Why it is not suggested beside others, if its author does not show that it is to be tuned."""
+    is_told = suggested.declared or any(e.maker in makers for e in one.numbers())
+    return "" if is_told else against.NOT_DECLARED
 
 
 def _of_file(

@@ -20,8 +20,8 @@ _ORDERING = re.compile(
     r"(?i)_?(score|order|sort|rate|select|pick|next)_?(moves?|captures?|quiets?)\w*|\w*move_?order\w*"
 )
 """The functions that say which move is tried first."""
-_STEPS_OF_DATA = 2
-"""A table that search reads is filled by one function from what others have filled."""
+_COMPARED = re.compile(r"[=!]=\s*(?:\w+::)*\w+")
+"""A mark of a kind of moves is no more than that to whoever asks for it."""
 
 _CLAUSE = re.compile(r"[;{}]|&&|\|\|")
 _INDEX = re.compile(r"\[[^\[\]]*\]")
@@ -94,13 +94,15 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
     for name, text in (definition for file in files for definition in file.definitions):
         plain = against.NO_CODE.sub(" ", text)
         is_eval = networks and "eval" in name.lower()
-        (ordering if _ORDERING.fullmatch(name) else others).update({*_NAME.findall(plain)} - {name})
+        is_order = _ORDERING.fullmatch(name)
+        asked = plain if is_order else _COMPARED.sub("", plain)
+        (ordering if is_order else others).update({*_NAME.findall(asked)} - {name})
         texts.setdefault(name, []).append(_until_network(plain, networks) if is_eval else plain)
     begin = set(filter(_STRENGTH.fullmatch, texts))
     weighed = {n for f in files for n in _weighed(against.NO_CODE.sub(" ", f.text))}
     found = Evidence(set(), weighed, ordering - others)
     open_names = begin | ({""} & texts.keys() if begin else set())
-    for _ in range(1 + _STEPS_OF_DATA):
+    for _ in range(3):  # what search reads is filled by functions from what others have filled
         while open_names:
             reached = [(name, text) for name in open_names for text in texts.pop(name)]
             names = {name for _, text in reached for name in _NAME.findall(text)}

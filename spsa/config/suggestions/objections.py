@@ -71,8 +71,8 @@ def holds(pattern: str, parts: Iterable[str]) -> bool:
 _OF_USE = _Rule(
     _CLOCK,
     whole=r"(BM|BEST_MOVE|NODE)_(\w+_)?(BASE|MUL\w*|SCALE\w*|FACTOR\d*|MIN|MAX)|BEST_MOVE_CHANGES\w*"
-    r"|EASY_\w+|\w*MOVES_TO_GO\w*|ONE_SECOND|\w*(SOFT|HARD)_(BOUND|CONSTANT|LIMIT|SCALE|STOP|TIME)\w*",
-    word=r"CLOCK|PONDER|TIMER?|(IN)?STAB(ILITY)?|TM\d*|\w{3,}TM|[BW]?INC|INCREMENT|LATENCY|MILLIS(ECONDS)?|MS"
+    r"|EASY\w+|\w*MOVES_TO_GO\w*|ONE_SECOND|\w*(SOFT|HARD)_(BOUND|CONSTANT|LIMIT|SCALE|STOP|TIME)\w*",
+    word=r"CLOCK|EMERGENCY|PONDER|TIMER?|(IN)?STAB(ILITY)?|TM\d*|\w{3,}TM|[BW]?INC|INCREMENT|LATENCY|MILLIS(ECONDS)?|MS"
     r"|CORES|CPUS|THREADS?|MOVESTOGO|OVERHEAD|SAFEGUARD|SECONDS|SECS?|SMP|TC|VOT(E|ES|ING)",
 )
 _OF_PHASE = _Rule(
@@ -96,6 +96,10 @@ _OF_NAME = (
         r"|((PIECE|SQUARE)_)?EMPTY|COLOU?R|ONE|COUNTER_?MOVES?|PROMOTIONS?(_TYPE_BONUS|_[NBRQ])?|\w+_ORDER|[PNBRQK]X(_[PNBRQK])?"
         r"|(VICTIM|ATTACKER|AGGRESSOR)_(VALUE|SCORE)S?|(\w+_)?TABLE_(SIZE|OFFSETS?)"
         r"|(\w+_)?((SQ|PC|OPP)_OFFSET|EVAL_SCALE(_[A-Z])?)|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
+        word=r"BENCH\w*|BITS?|BYTES|CURR(ENT|MOVE)|DIM(S|ENSIONS?)?|DIR(ECTION)?S?|LEFT|RIGHT|FRC|EPS(ILON)?|FLAGS?"
+        r"|FRACTIONS|ELO|HASH|HEIGHT|IDS?|INDENT|INDEXES|INF|INFINITE|INTERVAL|INVALID|LEN|(MVV)?LVA|MASKS?"
+        r"|ME(GA|BI)BYTES?|NONE|NORMALI[SZ]\w+|NUM|NR|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFTS?|SKIP|SLOTS|SQ|STRIDES?"
+        r"|STAT(S|ISTICS?)|SYZYGY|TYPES|UNITS?|UNKNOWN|VERBOSE|VERSION|WIN|WON",
     ),
     _Rule(
         _STANDARD,
@@ -104,15 +108,8 @@ _OF_NAME = (
     ),
     _Rule(
         _SIZE,
-        word=r"BENCH\w*|BITS?|BYTES|CURR(ENT|MOVE)|DIM(S|ENSIONS?)?|DIR(ECTION)?S?|LEFT|RIGHT|FRC|EPS(ILON)?|FLAGS?"
-        r"|FRACTIONS|ELO|HASH|HEIGHT|IDS?|INDENT|INDEXES|INF|INFINITE|INTERVAL|INVALID|LEN|(MVV)?LVA|MASKS?"
-        r"|ME(GA|BI)BYTES?|NONE|NORMALI[SZ]\w+|NUM|NR|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFTS?|SKIP|SLOTS|SQ|STRIDES?"
-        r"|STAT(S|ISTICS?)|SYZYGY|TYPES|UNITS?|UNKNOWN|VERBOSE|VERSION|WIN|WON",
-    ),
-    _Rule(
-        _SIZE,
         word=r"BLACK|WHITE|CASTL(E|ING)|CNT|COUNT|DIST|IDX|INDEX|(CHECK|TB)?MATED?|NO|NODES"
-        r"|NOT|PLIES|PLY|SIZE|SQUARES|(EG)?TB|WIDTH",
+        r"|NOT|PLIES|PLY|SIZE|SQUARES|(EG)?TB(BASE)?|WIDTH",
         unless=r"BONUS(ES)?|EXTENSIONS?|FUTILITY|KILLERS?|LM[PR]|MARGINS?|MODIFIERS?|PASSED"
         r"|PENALT(Y|IES)|RAZOR(ING)?|REDUCTIONS?|SAFETY|THRESHOLDS?|WEIGHTS?|WINDOW",
     ),
@@ -305,13 +302,13 @@ _STRENGTH_FILES = re.compile(
     r"|alpha|engine"
 )
 _OTHER_FOLDERS = (
-    r"nnue|networks?|neural|onnx|frontend|views?|g?ui|controllers?|numa|syzygy|tablebases?|zlib|zstd|lz4|fmt|json\w*"
-    r"|\w*(tuning|tuner|texel|selfplay|datagen|perft)"
+    r"nn(ue)?|networks?|neural|onnx|frontend|views?|g?ui|controllers?|numa|syzygy|tablebases?|zlib|zstd|lz4|fmt|json\w*"
+    r"|[\w-]*(tuning|tuner|texel|selfplay|datagen|perft)"
 )
 """Folders whose files do other work whatever they are called."""
 _OTHER_FILES = (
-    r"tun\w+(eval|hce|ps\w+)|nn|wdl|uci\w*|\w*(nnue|neural|network|test|data[gs]e|selfplay|texel|train)"
-    r"\w*"
+    r"tun\w+(eval|hce|ps\w+)|nn|wdl|((uci|learn|pgn|report)|\w*(nnue|neural|network|test|data[gs]e|selfplay"
+    r"|texel|train))\w*"
 )
 """Files of a tuner's evaluation, of a network, of training and of the protocol."""
 

@@ -17,7 +17,7 @@ from statistics import median
 
 import spsa.config.suggestions.objections as against
 from spsa.builds.sources.constant import Bounds, Element, Kind, Opaque, SourceConstant, SourceFile
-from spsa.builds.sources.reading import PRINTED
+from spsa.builds.sources.reading import ATTRIBUTE, PRINTED
 from spsa.core.parameter import Access, Location, Number
 from spsa.core.uci_options import Declarations, Declared
 
@@ -28,7 +28,6 @@ _STEPS = 20
 _LIMIT_OF_TYPE, _LIMIT_OF_OPTION = 200, 20
 """A range of more than so many times the value is a limit, and no place to search in."""
 
-_LEAST_TOLD = 3
 _MAX_IN_ROW, _MAX_LISTED = 8, 32
 """Numbers of a row that are suggested, of two rows at most; of a table that are comments."""
 
@@ -41,6 +40,9 @@ _PER_UNIT = re.compile("mobility|weight|factor|mult")
 _RANKED = re.compile("pass(ed|er|_?pawn)(?!.*(file|dist))")
 """Names of what counts by ranks, of which pawns stand on the second to the seventh."""
 
+_OF_PIECE = re.compile("([pnbrq]|pawn|knight|bishop|rook|queen)_((mg|eg|see)_)?(score|mg|eg)")
+_STEPPED = re.compile(r"\(\w+, *\w+, *\w*step\w*\)", re.IGNORECASE)
+"""The arguments of a macro that is given a value and a step: ten either way are a range."""
 _NAMED_INDEX = re.compile(r"\[[A-Za-z_]\w*\]")
 _LONGEST_TABLE = 64
 
@@ -150,18 +152,19 @@ def of_numbers(name: str, found: Numbers, *, computed: bool) -> Iterator[Suggest
     if len(sizes) in (6, 7) and against.of_piece(name) and not _RANKED.search(name):
         values = [element.number for element in found.values() if element.number]
         far = min(far, sizes[-2] * (1 if values[:6] == sizes[-6:] else 1.9))  # a king's
+    is_piece = against.of_piece(name) or _OF_PIECE.fullmatch(name) is not None
     near = median(sizes) / 20 if len(sizes) > 4 and against.of_piece(name) else 0
-    pairs = _pairs(found)
+    pairs = set[Location]() if computed else _pairs(found)
     table = _of_table(found, pairs)
     rows = {place.accesses[0].position for place, e in found.items() if place.accesses and e.number}
     ends = {7} & rows if _RANKED.search(name) and rows <= {*range(1, 8)} else set()
     for place, element in list(found.items())[: 1 if table == against.LONG_TABLE else None]:
-        is_piece = abs(element.number) > 50 and against.of_piece(name)  # in centipawns
+        in_centipawns = (is_piece and abs(element.number) > 50) or place in pairs
         guess = around(
             _own_name(name, place),
             element.number,
             real=element.real,
-            centipawns=(is_piece or place in pairs) and not element.real,
+            centipawns=in_centipawns and not element.real,
             constant=str(place),
         )
         is_apart = "" if near <= abs(element.number or near) <= far else against.APART
@@ -223,8 +226,12 @@ def with_bounds(files: Mapping[str, SourceFile]) -> dict[str, SourceFile]:
 
     constant = [c for file in files.values() for c in file.constants if c.kind is Kind.CONSTANT]
     fixed = {(one.name, e.number) for one in constant for e in one.numbers()}
+    stepped = {n for f in files.values() for n, given in f.definitions if _STEPPED.match(given)}
 
     def known(one: SourceConstant, item: Element | Opaque) -> Element | Opaque:
+        if isinstance(item, Element) and item.maker in stepped and len(item.beside) == 1:
+            far = _STEPS // 2 * item.beside[0]
+            return replace(item, beside=(item.number - far, item.number + far, *item.beside))
         place = str(item.location)
         found = told.get("::".join((*one.scope[-1:], place))) or told.get(place)
         if not (found and found.numbers) or isinstance(item, Opaque) or item.beside:
@@ -248,7 +255,7 @@ def makers_of(constants: Iterable[SourceConstant]) -> set[str]:
     """The macros, functions and tables by which the author declares ranges.
 
     Nearly all numbers they are given lie between the next two, and where names in quotes tell of
-    none, at least three.
+    none, at least three. An attribute names what is a minimum and a maximum.
     """
     found: dict[str, list[bool]] = {}
     named = set[str]()
@@ -259,7 +266,7 @@ def makers_of(constants: Iterable[SourceConstant]) -> set[str]:
                 found.setdefault(_maker(one, e), []).append(holds)
                 named |= {_maker(one, e)} if e.label or not e.maker else set()
     makers = {maker for maker, told in found.items() if sum(told) > 0.9 * len(told) - 0.1}
-    return makers if sum(sum(found[maker]) for maker in makers) >= _LEAST_TOLD else makers & named
+    return (makers if sum(sum(found[m]) for m in makers) > 2 else makers & named) | {ATTRIBUTE}
 
 
 def is_declared(one: SourceConstant, element: Element, makers: set[str]) -> bool:
