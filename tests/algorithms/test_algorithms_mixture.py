@@ -28,14 +28,9 @@ def rule(chosen):
     return create("mixture", {}, chosen)
 
 
-def played(centre, difference, pentanomial):
+def played(centre, difference, counts):
     return Outcome(
-        k=1,
-        centre=centre,
-        difference=difference,
-        pentanomial=np.array(pentanomial),
-        a_k=1.0,
-        c_k=1.0,
+        k=1, centre=centre, difference=difference, pentanomial=np.array(counts), a_k=1.0, c_k=1.0
     )
 
 

@@ -299,7 +299,7 @@ def test_a_run_of_another_version_of_the_rule_is_one_finding(store, monkeypatch)
     tested = RunUnderTest(store, iterations=6, algorithm="mixture")
     moved(tested)
     other = replace(tested.tuning, space=replace(tested.tuning.space))
-    monkeypatch.setattr("spsa.algorithms.mixture._LONGEST", 0.01)
+    monkeypatch.setattr("spsa.algorithms.mixture.Bank.missed", property(lambda b: 6e3 * b.results))
     (violation,) = violations(store, tested.now(), tested.tuning)
     assert "iteration 1: delta of step k=1, margin: " in violation
     assert "more differ from there on: did another version of the rule" in violation
