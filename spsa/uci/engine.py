@@ -203,8 +203,8 @@ class UciEngine:
         data, read, info, searched = self._output, self._process.read, b"", 0
         while True:
             start = data.find(_BESTMOVE, searched)
-            end = data.find(b"\n", start + len(_BESTMOVE)) if start >= 0 else start
-            if end > start:
+            end = data.find(b"\n", start + len(_BESTMOVE)) if start >= 0 else -1
+            if end >= 0:
                 break
             if len(data) > LINE_CAP:
                 info = last_info(data, data.rfind(b"\n")) or info

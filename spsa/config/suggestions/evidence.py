@@ -21,7 +21,7 @@ _ORDERING = re.compile(
 )
 """The functions that say which move is tried first."""
 _COMPARED = re.compile(r"[=!]=\s*(?:\w+::)*\w+")
-"""A mark of a kind of moves is no more than that to whoever asks for it."""
+"""A comparison, as `== KILLER`: it asks for a kind of moves, and the value does not matter."""
 
 _CLAUSE = re.compile(r"[;{}]|&&|\|\|")
 _INDEX = re.compile(r"\[[^\[\]]*\]")

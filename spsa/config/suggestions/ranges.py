@@ -28,6 +28,7 @@ _STEPS = 20
 _LIMIT_OF_TYPE, _LIMIT_OF_OPTION = 200, 20
 """A range of more than so many times the value is a limit, and no place to search in."""
 
+_LEAST_TOLD = 3
 _MAX_IN_ROW, _MAX_LISTED = 8, 32
 """Numbers of a row that are suggested, of two rows at most; of a table that are comments."""
 
@@ -266,7 +267,8 @@ def makers_of(constants: Iterable[SourceConstant]) -> set[str]:
                 found.setdefault(_maker(one, e), []).append(holds)
                 named |= {_maker(one, e)} if e.label or not e.maker else set()
     makers = {maker for maker, told in found.items() if sum(told) > 0.9 * len(told) - 0.1}
-    return (makers if sum(sum(found[m]) for m in makers) > 2 else makers & named) | {ATTRIBUTE}
+    told = sum(sum(found[maker]) for maker in makers)
+    return (makers if told >= _LEAST_TOLD else makers & named) | {ATTRIBUTE}
 
 
 def is_declared(one: SourceConstant, element: Element, makers: set[str]) -> bool:
