@@ -62,7 +62,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests as slow or long on the database that `slow_on` or `long_on` names.
+    """Mark tests as slow or long in the cases that `slow_on` or `long_on` names, as a database.
 
     What is no test of the database itself is slow on PostgreSQL.
     """
@@ -70,7 +70,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "postgresql" in item.name and item.path.parent.name != "db":
             item.add_marker("slow")
         for kind in ("slow", "long"):
-            if any(mark.args[0] in item.name for mark in item.iter_markers(f"{kind}_on")):
+            marks = item.iter_markers(f"{kind}_on")
+            if any(name in item.name for mark in marks for name in mark.args):
                 item.add_marker(kind)
 
 

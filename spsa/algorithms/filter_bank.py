@@ -5,6 +5,7 @@ and p; J is the number of filters, Q that of hypotheses about a parameter, n tha
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import log
 from typing import Self
 
@@ -182,7 +183,7 @@ _COMMON_PRIOR = np.tile(-0.5 * (np.log(_COMMON_ELO / _MEDIAN_ELO) / _SPREAD) ** 
 """ln q_c, shape (C, 1)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # no slots: three formulas need the weight
 class OwnCurvatures:
     """The second bank, with a curvature for every parameter; shape (Q, n) each."""
 
@@ -196,7 +197,7 @@ class OwnCurvatures:
         mean = np.repeat(start[..., None, :], len(_OWN_ELO), axis=-2)
         return cls(mean, np.broadcast_to(_OWN_VARIANCE, mean.shape), np.zeros(mean.shape))
 
-    @property
+    @cached_property
     def weight(self) -> Vector:
         """The probabilities of the hypotheses about each parameter, shape (Q, n)."""
         half = self.evidence / 2

@@ -61,6 +61,7 @@ def test_games_saved_are_those_after_which_a_start_is_as_strong():
     assert saving(reference + 1, reference) is None
 
 
+@pytest.mark.slow
 def test_the_command_tells_every_change_and_every_start():
     quick = ("--runs", "4", "--earlier", "1500", "--games", "1000", "--doubt", "2")
     told = CliRunner().invoke(retune, quick)

@@ -168,10 +168,10 @@ def test_patches_apply(tmp_path, end):
         "const A: i32 = " + "[" * 3000 + "1" + "]" * 3000 + ";",
         "const A: " + "[" * 3000 + "i32" + "; 1]" * 3000 + " = 1;",
         "const A: i32 = " + "-" * 3000 + "1;",
-        "mod a { " * 3000 + "const A: i32 = 1;" + "}" * 3000,
+        "mod a { " * 1000 + "const A: i32 = 1;" + "}" * 1000,
         "tunable! " + "{ b " * 3000 + "A = 1;" + "}" * 3000,
         "// about\n" * 20_000 + "#[inline]\n" * 3000 + "const A: i32 = [1, 2];",
-        "const A: i32 = 1;\n" * 10_000,
+        "const A: i32 = 1;\n" * 5_000,
     ],
     ids=["array", "type", "minus", "mod", "macro", "comments", "many"],
 )

@@ -9,6 +9,7 @@ from golden import compare
 from tutorial import TUTORIAL, blocks, prepare, transcripts, walked
 
 SHOWN = dict(transcripts())
+pytestmark = pytest.mark.slow
 
 
 def masked(text):
@@ -16,7 +17,6 @@ def masked(text):
     return [re.sub(r"[+-]?\d[\d,.]*", "#", line).split() for line in text.strip().splitlines()]
 
 
-@pytest.mark.slow
 def test_what_it_shows_before_the_run_is_what_the_commands_say(tmp_path):
     said = prepare(tmp_path)
     assert len(said) == 3
@@ -39,7 +39,6 @@ def test_what_it_shows_of_the_run_has_the_form_of_today(project_store, tmp_path)
     assert form(SHOWN["spsa-master status"]) == form(done.stdout)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_its_walks_say_what_it_shows(tmp_path):
     prepare(tmp_path)

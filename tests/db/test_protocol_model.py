@@ -861,13 +861,13 @@ def machine_at(place):
     return chosen if SEED is None else seeded(int(SEED))(chosen)
 
 
+@pytest.mark.slow_on("direct-postgresql", "remote-sqlite")
 @pytest.mark.timeout(max(300, 6 * EXAMPLES))
 def test_any_history_leaves_the_database_as_it_should_be(place):
     run_state_machine_as_test(machine_at(place), settings=SEARCH)
 
 
-@pytest.mark.slow_on("direct-postgresql")
-@pytest.mark.slow_on("remote-sqlite")
+@pytest.mark.slow_on("direct-postgresql", "remote-sqlite")
 @pytest.mark.parametrize("story", STORIES)
 def test_a_story_goes_as_it_should(story, place):
     told = machine_at(place)()

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from itertools import count
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -79,11 +79,13 @@ def test_what_more_games_bring_is_what_the_filters_learn_from_them():
 def test_what_is_known_and_what_to_do(store, monkeypatch):
     """Of a run with this `change`; more games bring as much as is `told`, result after result."""
 
+    @cache
+    def after_results(applied, planned):
+        return stage(store, SPACE, applied, planned=planned, name=f"{applied} of {planned}").now()
+
     def shown(files):
         facts = {name: json.loads(text) for name, text in files.items()}
-        applied, planned = facts["applied"]
-        staged = stage(store, SPACE, applied, planned=planned, name=f"case {next(numbers)}")
-        run = replace(staged.now(), **facts.get("change", {}))
+        run = replace(after_results(*facts["applied"]), **facts.get("change", {}))
         ended = {"finished_at": run.created_at} if "status" in facts else {}
         run = replace(run, **ended, status=RunStatus(facts.get("status", "running")))
         stops = facts.get("said_stop", False)
@@ -98,7 +100,6 @@ def test_what_is_known_and_what_to_do(store, monkeypatch):
         assert (found.gained is None) == bool(found.unknown)
         yield from filter(None, [found.unknown])
 
-    numbers = count()
     compare_cases(Path(__file__).with_name("verdicts.txt"), shown)
 
 

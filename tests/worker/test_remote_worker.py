@@ -566,9 +566,8 @@ def test_an_older_python_gets_a_sentence_and_a_newer_one_runs_it(pyz, python):
         assert done.stderr.startswith("worker.pyz needs Python 3.11 or newer, and this is ")
 
 
-@pytest.mark.parametrize(
-    "lacking", ["worker/runner/pool.py", "worker/remote.py", "chess/__init__.py"]
-)
+@pytest.mark.slow_on("chess")
+@pytest.mark.parametrize("lacking", ["worker/runner/pool.py", "chess/__init__.py"])
 def test_one_that_could_not_play_does_not_say_its_version(pyz, tmp_path, lacking):
     """A worker tries its new version so before it replaces itself."""
     broken = tmp_path / "worker.pyz"
