@@ -207,7 +207,7 @@ class Database:
 
     def _values(self, kind: type[Entity], statement: sa.Select[*tuple[Any, ...]]) -> list[Entity]:
         with self._read() as connection:
-            return [value_of(kind, row) for row in connection.execute(statement)]
+            return values_of(kind, connection.execute(statement))
 
     @contextmanager
     def at_one_moment(self) -> Iterator[Self]:
@@ -235,14 +235,18 @@ def rows(connection: sa.Connection, statement: sa.Select[Entity]) -> list[Entity
         return list(session.scalars(statement))
 
 
-def value_of(kind: type[Entity], row: Any) -> Entity:
-    """A dataclass of the columns that are named as its fields; its tally is of their counts."""
-    columns = dict(zip(row._fields, row, strict=True))  # its attributes are slower
+def values_of(kind: type[Entity], found: sa.CursorResult[Any]) -> list[Entity]:
+    """Dataclasses of the columns that are named as their fields; a tally is of the counts."""
     names = kind.__dataclass_fields__  # type: ignore[attr-defined]
-    found = {name: value for name, value in columns.items() if name in names}
-    if "tally" in names:
-        found["tally"] = Tally.of(columns[name] for name in COUNTS)
-    return kind(**found)
+    given, values = list(found.keys()), list[Entity]()
+    own = [name for name in given if name in names]
+    for row in found:
+        columns = dict(zip(given, row, strict=True))  # its attributes are slower
+        of = {name: columns[name] for name in own}
+        if "tally" in names:
+            of["tally"] = Tally.of([columns[name] for name in COUNTS])
+        values.append(kind(**of))
+    return values
 
 
 def add(connection: sa.Connection, row: Base, **others: Any) -> Any:

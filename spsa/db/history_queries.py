@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from spsa.core import Values
 from spsa.core.scoring import Tally
 from spsa.db.base import COUNTS, sums_of, tally_of, time_from_now
-from spsa.db.database import Database, value_of
+from spsa.db.database import Database, values_of
 from spsa.db.tables import IS_ABANDONED, IS_OPEN, Batch, Iteration, Purge, Run, Step, Worker
 from spsa.lifecycle import BatchStatus, Purpose
 
@@ -123,8 +123,8 @@ class HistoryQueries(Database):
                 at = select(Iteration.id).where(*mine, Iteration.k == after + 1)
                 first = sa.literal(connection.scalar(at))
                 played += [Iteration.k > after, Batch.iteration_id >= first]
-            found = connection.execute(_parts(iterations_per_group, played))
-            return [value_of(WorkerShare, row) for row in found]
+            parts = _parts(iterations_per_group, played)
+            return values_of(WorkerShare, connection.execute(parts))
 
     def worker_shares(self, run_id: int, after: int = 0) -> list[WorkerShare]:
         """The same of all these iterations together, most games first."""

@@ -12,7 +12,7 @@ from sqlalchemy import delete, func, insert, or_, select, update
 from spsa.core.json_values import Text, checked
 from spsa.db.base import execute, time_from_now
 from spsa.db.build_queries import Build
-from spsa.db.database import Database, rows, value_of
+from spsa.db.database import Database, rows
 from spsa.db.run_queries import write_event
 from spsa.db.tables import (
     IS_LEASED,
@@ -32,6 +32,7 @@ from spsa.text import NAME_LENGTH
 
 # built once, because each request of a remote worker needs it
 _OWNER = select(Worker.host).where(Worker.id == sa.bindparam("worker_id")).scalar_subquery()
+_COLUMNS = Machine.__table__.c.keys()
 _OF_TOKEN = select(*Machine.__table__.c, _OWNER.label("owner")).where(
     Machine.secret_sha256 == sa.bindparam("sha256"), Machine.invited_by.is_not(None)
 )
@@ -115,8 +116,9 @@ class MachineQueries(Database):
         """
         asked = {"sha256": sha256, "worker_id": worker_id}
         with self._read() as connection:
-            found = connection.execute(_OF_TOKEN, asked).one_or_none()
-        return None if found is None else (value_of(Machine, found), found.owner)
+            for *columns, owner in connection.execute(_OF_TOKEN, asked):
+                return Machine(**dict(zip(_COLUMNS, columns, strict=True))), owner
+        return None
 
     def place_of(self, machine: str, sha256: str) -> str | None:
         """Where the master keeps the file with this hash, empty if only in the database.

@@ -19,7 +19,6 @@ from spsa.db.tables import (
     IS_OPEN,
     IS_PURGED,
     IS_VALIDATION,
-    NARROW,
     NOT_PURGED,
     Batch,
     Event,
@@ -153,11 +152,11 @@ class ReadQueries(Database):
         match: int | None = None,
         before: int | None = None,
         last: int | None = None,
-        narrow: bool = False,
+        columns: Sequence[Any] = (),
     ) -> list[Iteration]:
         """The iterations of a run in order, or those that are asked for; abandoned ones too.
 
-        `narrow` are without their parameters, which then cannot be read.
+        With `columns` no others can be read, as those of `NARROW`.
         """
         found, at = select(Iteration).where(Iteration.run_id == run_id), Iteration.iteration_number
         if purpose is not None:
@@ -168,7 +167,7 @@ class ReadQueries(Database):
             found = found.where(IS_VALIDATION, Iteration.match_number == match)
         if before is not None:
             found = found.where(at < before)
-        found = found.options(load_only(*NARROW)) if narrow else found
+        found = found.options(load_only(*columns)) if columns else found
         return self._rows(found.order_by(at.desc()).limit(last))[::-1]
 
     def open_iterations(self, run_id: int) -> list[Iteration]:

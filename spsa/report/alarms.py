@@ -16,7 +16,7 @@ from spsa.core.params import Space
 from spsa.core.scoring import chi_square_tail, elo, score
 from spsa.db import Store
 from spsa.db.read_queries import RunOverview
-from spsa.db.tables import Iteration, Run
+from spsa.db.tables import NARROW, Iteration, Run
 from spsa.errors import TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.verdict import START
@@ -45,7 +45,8 @@ _CERTAIN = 3.29 / 1.96  # a 99.9% interval by a 95% one
 def look(store: Store, run: Run, machines: Sequence[MachineReport] = ()) -> Status:
     """The status of a run with what is wrong, also with these machines beside one another."""
     now = status(store, run)
-    recent = store.iterations(run.id, purpose=Purpose.TUNE, last=RECENT)
+    needed = [*NARROW, Iteration.plus_parameters, Iteration.minus_parameters]
+    recent = store.iterations(run.id, purpose=Purpose.TUNE, last=RECENT, columns=needed)
     recent = [iteration for iteration in recent if iteration.status is IterationStatus.COMPLETE]
     found = (
         *_of_standstill(now),

@@ -13,7 +13,7 @@ from spsa.core.json_values import to_json
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.read_queries import VoidGame
-from spsa.db.tables import Event, Run
+from spsa.db.tables import NARROW, Event, Run
 from spsa.master.verdict import filters_of
 from spsa.report.alarms import look
 from spsa.report.events import EVENTS, VOIDS, Leaf, leaves
@@ -182,6 +182,6 @@ def csv_files(store: Store, run: Run) -> dict[str, bytes]:
     path = store.theta_path(run.id, range(run.applied + 1))
     return {
         "history.csv": csv_of(THETA, path),
-        "iterations.csv": csv_of(ITERATIONS, store.iterations(run.id, narrow=True)),
+        "iterations.csv": csv_of(ITERATIONS, store.iterations(run.id, columns=NARROW)),
         "workers.csv": csv_of(SHARES, store.worker_shares(run.id)),
     }

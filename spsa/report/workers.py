@@ -115,9 +115,13 @@ def machine_reports(parts: Sequence[WorkerShare]) -> tuple[MachineReport, ...]:
     level = LEVEL / (_TESTS * max(1, len(counts)))
     while counts:
         total, few = sum(counts.values(), np.zeros(())), len(counts) < _MIN_MACHINES
+        pairs = {
+            name: cochran_mantel_haenszel(own[:, _PAIRS], (total - own)[:, _PAIRS])
+            for name, own in counts.items()
+        }
         found = {
             name: [
-                *(() if few else _of_results(name, own, total - own, level)),
+                *(() if few else _of_results(name, own, total - own, pairs[name], level)),
                 *_of_faults(name, own, total - own, level),
             ]
             for name, own in counts.items()
@@ -125,9 +129,8 @@ def machine_reports(parts: Sequence[WorkerShare]) -> tuple[MachineReport, ...]:
         chances = {name: min(chance for chance, _ in its) for name, its in found.items() if its}
         taken = [min(chances, key=chances.__getitem__)] if chances else [*counts]
         for name in taken:
-            own = counts.pop(name)
             alarms = (*(alarm for _, alarm in found[name]), *_of_speed(name, speeds))
-            out.append(_report(name, own, total - own, speeds, alarms))
+            out.append(_report(name, counts.pop(name), pairs[name][0], speeds, alarms))
     return tuple(sorted(out, key=lambda one: not one.alarms))
 
 
@@ -153,9 +156,8 @@ def _counts(parts: Sequence[WorkerShare]) -> dict[str, Vector]:
 
 
 def _report(
-    name: str, own: Vector, others: Vector, speeds: dict[str, float], alarms: tuple[Alarm, ...]
+    name: str, own: Vector, chi_square: float, speeds: dict[str, float], alarms: tuple[Alarm, ...]
 ) -> MachineReport:
-    value, _ = cochran_mantel_haenszel(own[:, _PAIRS], others[:, _PAIRS])
     even, half, whole, sound, void, _, late, *_ = (int(n) for n in own.sum(axis=0))
     return MachineReport(
         machine=name,
@@ -163,7 +165,7 @@ def _report(
         batches=sound + void,
         void_batches=void,
         late_batches=late,
-        chi_square=value,
+        chi_square=chi_square,
         speed=speeds[name] / median(speeds.values()) if speeds.get(name) else None,
         alarms=alarms,
     )
@@ -189,8 +191,10 @@ def cochran_mantel_haenszel(own: Vector, others: Vector) -> tuple[float, float]:
     return value, chi_square_tail(value, freedom)
 
 
-def _of_results(name: str, own: Vector, others: Vector, level: float) -> Iterator[_Finding]:
-    value, chance = cochran_mantel_haenszel(own[:, _PAIRS], others[:, _PAIRS])
+def _of_results(
+    name: str, own: Vector, others: Vector, pairs: tuple[float, float], level: float
+) -> Iterator[_Finding]:
+    value, chance = pairs
     mine, theirs = own.sum(axis=0)[_PAIRS], others.sum(axis=0)[_PAIRS]
     if chance >= level or mine.sum() < _MIN_PAIRS:
         return

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from spsa.db import Store
-from spsa.db.tables import Run
+from spsa.db.tables import NARROW, Run
 from spsa.errors import NothingToDo
 from spsa.report.alarms import runs_with_alarms
 from spsa.report.events import Alarm
@@ -156,7 +156,7 @@ class Pages:
     def iterations(self, request: Request) -> Values:
         """The newest first."""
         run, before = self._run(request), whole(request, "before")
-        lines = self._store.iterations(run.id, before=before, last=PAGE, narrow=True)[::-1]
+        lines = self._store.iterations(run.id, before=before, last=PAGE, columns=NARROW)[::-1]
         is_last = not lines or lines[-1].iteration_number == 1
         older = None if is_last else lines[-1].iteration_number
         view = _linked(run)["iterations"]
