@@ -110,9 +110,7 @@ def _bar(status: Status) -> RenderableType:
     played = wanted - status.games_left
     if match is not None:
         played, wanted = match.games_played, match.target_games
-    row = Table.grid(padding=1, expand=True)
-    row.add_column(ratio=1)
-    row.add_column(no_wrap=True)
+    row = Table.grid(padding=1)
     row.add_row(ProgressBar(max(1, wanted), played), f"{100 * played // max(1, wanted)}%")
     return row
 

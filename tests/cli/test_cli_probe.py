@@ -20,17 +20,17 @@ for line in sys.stdin:
             print("readyok", flush=True)
         case ["setoption", "name", name, "value", value]:
             OPTIONS[name] = int(value)
+        case ["position", *_]:
+            place = sum(map(ord, line)) % 20
         case ["go", *limits]:
             if OPTIONS["crash"] > 90:
                 sys.exit(3)
             score = OPTIONS["alive"] + 4 * OPTIONS["strong"] + min(OPTIONS["clamped"], 40)
-            if "noise" in sys.argv:
-                score += random.randrange(9_000)
+            score += random.randrange(9_000) * ("noise" in sys.argv)
             nodes = int(limits[1]) if limits[0] == "nodes" and "heedless" not in sys.argv else 700
-            if nodes > 3_000:
-                score += OPTIONS["late"]
+            score += OPTIONS["late"] * (nodes > 3_000)
             print(f"info depth 5 nodes {nodes} score cp {score}")
-            print("bestmove", "e2e4" if OPTIONS["strong"] <= 30 else "d2d4", flush=True)
+            print("bestmove", "e2e4" if OPTIONS["strong"] <= 30 + place else "d2d4", flush=True)
         case ["quit"]:
             break
 """

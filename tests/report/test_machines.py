@@ -222,7 +222,7 @@ def test_a_sick_machine_is_an_alarm_of_the_report_and_on_the_pages(sqlite_store)
     found = report(sqlite_store, staged.now())
     (alarm,) = [one for one in found.status.alarms if one.kind is AlarmKind.WORKER_RESULTS]
     assert alarm.subject == "m0" and "of its 140 pairs 0% are even" in alarm.found
-    *_, (view, rows) = found.tables()
+    *_, (view, rows) = replace(found, machines=found.machines[:2]).tables()
     assert rows[0].machine == "m0" and view.columns[-1].text(rows[0]) == "results"
     told = json.loads(json.dumps(record(REPORT, found)))["machines"]
     assert [one["is_suspect"] for one in told] == [True, False, False, False]

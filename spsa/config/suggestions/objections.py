@@ -229,7 +229,7 @@ _FIELD = re.compile(r"\.(\w+)\s*=(?!=)")
 _HANDED_ON = re.compile(r"\b(\w+)(?:\.|->)(\w+)\s*=\s*(?:(?:(\w+)(?:\.|->))(?:m_)?|m_)\2_?\s*;")
 """limits.margin = options.margin; or m_margin."""
 _OF_TYPE = re.compile(r"\b(\w+)[ \t]*[&*]*[ \t]+[&*]*(\w+)\s*[;,)({=]")
-_TRUTH = re.compile(rb"\b(?:true|false)\b")
+_TRUTH = re.compile(rb"[^\n]*?\b(true|false)\b")
 
 
 class Told(NamedTuple):
@@ -291,9 +291,8 @@ def _set_anew(text: str) -> Iterator[str]:
 
 def switch(file: SourceFile, element: Element) -> tuple[str, bool | None]:
     """What declares a number, and whether the next word of that kind in its line is `true`."""
-    end = file.content.find(b"\n", element.end)
-    word = _TRUTH.search(file.content, element.end, len(file.content) if end < 0 else end)
-    return element.maker, word and word[0] == b"true"
+    word = _TRUTH.match(file.content, element.end)
+    return element.maker, word and word[1] == b"true"
 
 
 _STRENGTH_FILES = re.compile(

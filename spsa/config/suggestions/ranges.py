@@ -212,7 +212,7 @@ def _of_table(found: Numbers, pairs: set[Location]) -> str:
         return against.NUMBERED
     places = {place.accesses[:-1] if place in pairs else place.accesses for place in found}
     rows = 2 if len({place[:1] for place in places}) == 2 else 1
-    if rows == 2 and len(numbers) > 4 and numbers == numbers[::-1] != sorted(numbers):
+    if rows == 2 and len(numbers) > 5 and numbers == numbers[::-1] != sorted(numbers):
         return against.IN_TABLE  # of each colour: one row is the other as its side sees it
     is_small = len(found) <= 2 * _MAX_IN_ROW and len(places) <= rows * _MAX_IN_ROW
     return "" if is_small else against.IN_TABLE
