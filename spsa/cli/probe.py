@@ -8,18 +8,16 @@ import click
 
 from spsa.cli.common import json_option, with_both
 from spsa.config.settings import Config
+from spsa.config.space import write_keys
 from spsa.core.parameter import Number, Parameter
 from spsa.live_display import counting, working
 from spsa.master.delivery_setup import temporary_delivery
-from spsa.master.probe import A_GAME, Probed, Prober, Tried, proposed_steps
+from spsa.master.probe import GAMES, Probed, Prober, Tried, proposed_steps
 from spsa.master.start import checked_space
 from spsa.openings.book import load
 from spsa.output import echo, echo_json
 from spsa.report.table import Column, TextTable, View, number, percent, records, terminal
 from spsa.text import plural
-
-_GAMES = 4
-"""Games that the engine plays with itself; six positions come from each."""
 
 _LEAST_GROUP = 3
 """Fewer parameters are not worth a build for all of them at once."""
@@ -34,22 +32,28 @@ _LEAST_GROUP = 3
 )
 @click.option("--no-bounds", is_flag=True, help="Try plus and minus alone: half the builds.")
 @click.option("--only", metavar="NAME", multiple=True, help="Probe this parameter; repeatable.")
+@click.option("--write", is_flag=True, help="Leave those out: write `active = false` there.")
 @json_option
 def probe(
-    config: Config, nodes: int | None, no_bounds: bool, only: tuple[str, ...], as_json: bool
+    config: Config,
+    nodes: int | None,
+    no_bounds: bool,
+    only: tuple[str, ...],
+    write: bool,
+    as_json: bool,
 ) -> int:
     """Search with each parameter at plus, minus and its bounds; no games.
 
     Names the parameters that change nothing, that crash the engine, and whose bounds change no more
     than a step does; then what a step of each changes, and steps that would change equally much.
-    Ends with 1 if a parameter is dead or fails.
+    Ends with 1 if a parameter is useless: dead, failing, or one that changes nearly every move.
     """
     with working("checking params.toml against the engine"):
         space = checked_space(config)
     if unknown := sorted(set(only) - {p.name for p in space.active}):
         raise click.BadParameter(f"{unknown[0]!r} is no active parameter", param_hint="--only")
     wanted = [p for p in space.active if not only or p.name in only]
-    openings = _openings(config, _GAMES)
+    openings = _openings(config, GAMES)
     with temporary_delivery(config, space) as delivery:
         prober = Prober(space, delivery, config.game_settings, openings, nodes)
         with working("building the engine and searching with its start values"):
@@ -65,7 +69,7 @@ def probe(
             echo(
                 "warning: the same engine finds something else when asked twice, because of the "
                 "clock, of several threads (set Threads = 1), or of what it searched before; "
-                "trust no finding below",
+                "trust no finding below; --write writes none",
                 err=True,
             )
         probed = list(_dead_groups(prober, wanted, start))
@@ -80,7 +84,7 @@ def probe(
     if as_json:
         told = {
             "limit": searched,
-            "positions": _GAMES * A_GAME,
+            "positions": len(prober.positions),
             "reproducible": reproducible,
             "parameters": records(_table(proposed), probed),
         }
@@ -88,8 +92,12 @@ def probe(
     else:
         rows = sorted(probed, key=lambda one: -one.score_change)
         terminal().print(TextTable(_table(proposed), rows))
-        echo(f"{_GAMES * A_GAME} positions, each searched by {searched}", *_told(probed))
-    return 1 if any(one.is_dead or one.fails for one in probed) else 0
+        echo(f"{len(prober.positions)} positions, each searched by {searched}", *_told(probed))
+    useless = [one.parameter.name for one in probed if one.is_useless]
+    if write and useless and reproducible:
+        write_keys(config.run.params, "active", dict.fromkeys(useless, False))
+        echo(f"{config.run.params}: not tuned any more: {', '.join(useless)}", err=True)
+    return 1 if useless else 0
 
 
 def _dead_groups(prober: Prober, wanted: Sequence[Parameter], start: Tried) -> Iterator[Probed]:

@@ -253,23 +253,34 @@ def project_theta(path: Path, values: Mapping[str, float]) -> bool:
     return bool(changed)
 
 
-def write_steps(path: Path, steps: Mapping[str, Number]) -> None:
-    """Write `steps` as the parameters' `step` keys, as carefully."""
-    _write(read_document(path.resolve()), "step", steps)
+def write_keys(path: Path, key: str, values: Mapping[str, Number]) -> None:
+    """Write `values` as this key of the parameters, as carefully."""
+    _write(read_document(path.resolve()), key, values)
 
 
-def _write(document: Document, key: str, numbers: Mapping[str, Number]) -> None:
-    if not numbers:
+def _write(document: Document, key: str, values: Mapping[str, Number]) -> None:
+    if not values:
         return
     edited: Any = tomlkit.parse(document.text)
-    for name, number in numbers.items():
-        edited[name][key] = number
+    for name, value in values.items():
+        _put(edited[name], key, value)
     try:
         write_whole(document.path, tomlkit.dumps(edited).encode("utf-8"))
     except OSError as error:
         found = f"cannot be written: {error.strerror or error}"
         remedy = "make the file and its folder writable"
         raise InvalidInput.of(document.path, document.path.name, found, remedy) from None
+
+
+def _put(table: Any, key: str, value: Number) -> None:
+    """Set a key; a new one in the line below `value`."""
+    if key in table or not getattr(table, "display_name", None):  # within braces, or `name.value =`
+        table[key] = value
+        return
+    # At its end it would stand below a comment that belongs to the next table.
+    trivia = table["value"].trivia
+    end = trivia.trail or "\n"
+    trivia.trail = f"{end}{key} = {tomlkit.item(value).as_string()}{end}"
 
 
 def says(path: Path, values: Mapping[str, float]) -> bool:

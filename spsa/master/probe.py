@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
+from math import ceil
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -29,6 +30,9 @@ from spsa.uci.engine import Limit, UciEngine
 
 A_GAME = 6
 """Positions of one game."""
+
+GAMES, _LEAST_GAMES = 40, 4
+_NODES = 500_000  # that an engine searches in all positions: quick searches have more of them
 
 _NEARLY_ALL = 0.9  # of the moves: what changes so many is no strength
 _APART = 9
@@ -105,8 +109,10 @@ class Probed:
         return bool(self._sides) and same and all(one == other for one, other in self._steps)
 
     @property
-    def fails(self) -> bool:
-        return any(one.failure for one in self.tried.values())
+    def is_useless(self) -> bool:
+        """Whether it is dead, fails, or changes nearly every move: nothing to tune."""
+        fails = any(one.failure for one in self.tried.values())
+        return fails or self.is_dead or self.moves_changed > _NEARLY_ALL
 
     @property
     def _sides(self) -> list[Tried]:
@@ -142,7 +148,7 @@ class Prober:
     nodes: int | None = None
     limits: tuple[Limit, ...] = field(init=False, default=())
     against_nodes: str = field(init=False, default="")
-    _positions: Sequence[str] = field(init=False, default=())
+    positions: Sequence[str] = field(init=False, default=())
 
     def start(self) -> tuple[Tried, bool]:
         """The engine at the start of theta, and whether it finds the same twice.
@@ -156,9 +162,11 @@ class Prober:
         self.limits = tuple(dict.fromkeys(self._countable_limits(engine)))
         quick = _quicker(self.limits[0])
         with self._running(engine) as running:
-            games = (_game(running, fen, quick) for fen in self.openings)
-            spaced = (islice(game, 0, _APART * A_GAME, _APART) for game in games)
-            self._positions = [position for game in spaced for position in game]
+            nodes = sum(_search(running, self.openings[0], limit).nodes for limit in self.limits)
+            games = max(_LEAST_GAMES, _NODES // (A_GAME * max(1, nodes)))
+            played = (_game(running, fen, quick) for fen in self.openings[:: ceil(GAMES / games)])
+            spaced = (islice(game, 0, _APART * A_GAME, _APART) for game in played)
+            self.positions = [position for game in spaced for position in game]
         start, again = (self._searched(0, engine) for _ in range(2))
         return start, start == again
 
@@ -202,7 +210,7 @@ class Prober:
 
         Raises SmokeTestFailed for an engine that ends, hangs, or declares no such option.
         """
-        both = product(self.limits, self._positions)
+        both = product(self.limits, self.positions)
         with self._running(side) as running:
             searches = tuple(_search(running, place, limit) for limit, place in both)
         return Tried(value=value, bench=side.engine.bench, searches=searches)

@@ -16,7 +16,7 @@ from spsa.config import missing_files, readable_params, unwritten_games
 from spsa.config.document import read_document
 from spsa.config.settings import Config
 from spsa.config.source import check_against_engine, check_against_source, other_values
-from spsa.config.space import write_steps
+from spsa.config.space import write_keys
 from spsa.core import Values
 from spsa.core.json_values import to_json
 from spsa.core.parameter import Number
@@ -172,7 +172,8 @@ def _created(
     row = new_row(config, settings, rules, delivery.source_sha256)
     run = store.create_run(row, replacing=None if old is None else old.id)
     pairs = zip(space.parameters, rules.space.parameters, strict=True)
-    write_steps(config.run.params, {p.name: p.step for was, p in pairs if p.step != was.step})
+    steps = {p.name: p.step for was, p in pairs if p.step != was.step}
+    write_keys(config.run.params, "step", steps)
     notes = (*begins, *more, *_rounded(config), *_out_of_order(rules.space))
     return Prepared(run=run, delivery=delivery, notes=notes)
 

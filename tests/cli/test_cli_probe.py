@@ -27,7 +27,7 @@ for line in sys.stdin:
                 sys.exit(3)
             score = OPTIONS["alive"] + 4 * OPTIONS["strong"] + min(OPTIONS["clamped"], 40)
             score += random.randrange(9_000) * ("noise" in sys.argv)
-            nodes = int(limits[1]) if limits[0] == "nodes" and "heedless" not in sys.argv else 700
+            nodes = int(limits[1]) if limits[0] == "nodes" and "heedless" not in sys.argv else 50000
             score += OPTIONS["late"] * (nodes > 3_000)
             print(f"info depth 5 nodes {nodes} score cp {score}")
             print("bestmove", "e2e4" if OPTIONS["strong"] <= 30 + place else "d2d4", flush=True)

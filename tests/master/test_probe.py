@@ -45,7 +45,7 @@ def test_the_side_that_can_be_built_is_searched(tmp_path):
     assert found.tried["minus"].searches == start.searches != ()
     asked = (tmp_path / "engine.log").read_text().split("\n")
     assert {"go nodes 1000", "go nodes 5000"} <= {*asked}, "a game is quicker than a search"
-    assert found.fails and found.is_dead
+    assert found.is_useless and found.is_dead
     assert found.findings[0] == "fails at plus = 58: margin overflows"
 
 
@@ -76,7 +76,7 @@ def test_what_is_found_of_a_parameter_and_how_a_limit_is_made_quick():
         probed = Probed(parameter=parameter("margin"), start=tried.pop("start"), tried=tried)
         yield f"moves {probed.moves_changed:.3g}, scores {probed.score_change:.4g}"
         yield from probed.findings
-        yield from ["it fails"] * probed.fails
+        yield from ["nothing to tune"] * probed.is_useless
 
     compare_cases(Path(__file__).with_name("findings.txt"), shown)
     start, facts = Tried(value=50), {"parameter": parameter("margin")}
