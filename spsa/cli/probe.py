@@ -1,6 +1,6 @@
 """`spsa-master probe`: what each parameter changes, before any game is played."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -9,18 +9,30 @@ import click
 from spsa.cli.common import json_option, with_both
 from spsa.config.settings import Config
 from spsa.config.space import write_keys
-from spsa.core.parameter import Number, Parameter
+from spsa.core.parameter import Parameter
 from spsa.live_display import counting, working
 from spsa.master.delivery_setup import temporary_delivery
-from spsa.master.probe import GAMES, Probed, Prober, Tried, proposed_steps
+from spsa.master.probe import GAMES, Probed, Prober, Tried
 from spsa.master.start import checked_space
 from spsa.openings.book import load
 from spsa.output import echo, echo_json
-from spsa.report.table import Column, TextTable, View, number, percent, records, terminal
+from spsa.report.table import Column, TextTable, View, percent, records, terminal
 from spsa.text import plural
 
 _LEAST_GROUP = 3
 """Fewer parameters are not worth a build for all of them at once."""
+
+_TABLE = View(
+    "what a step changes",
+    (
+        Column("name", "name", "parameter.name", kind="name"),
+        Column("step", "step", "parameter.step"),
+        Column("dead", "", "is_dead"),
+        Column("moves_changed", "moves", show=percent),
+        Column("score_change", "score, cp", show="{:.1f}".format),
+        Column("findings"),
+    ),
+)
 
 
 @click.command()
@@ -44,8 +56,8 @@ def probe(
 ) -> int:
     """Search with each parameter at plus, minus and its bounds; no games.
 
-    Names the parameters that change nothing, that crash the engine, and whose bounds change no more
-    than a step does; then what a step of each changes, and steps that would change equally much.
+    Shows what a step of each changes, and names the parameters that change nothing, that crash the
+    engine, and whose bounds change no more than a step does.
     Ends with 1 if a parameter is useless: dead, failing, or one that changes nearly every move.
     """
     with working("checking params.toml against the engine"):
@@ -80,18 +92,17 @@ def probe(
                 echo(f"{n} of {len(living)}: {parameter.name}", err=True)
                 probed.append(prober.probed(parameter, start, bounds=not no_bounds))
                 advance(1)
-    proposed = proposed_steps(probed)
     if as_json:
         told = {
             "limit": searched,
             "positions": len(prober.positions),
             "reproducible": reproducible,
-            "parameters": records(_table(proposed), probed),
+            "parameters": records(_TABLE, probed),
         }
         echo_json(told)
     else:
         rows = sorted(probed, key=lambda one: -one.score_change)
-        terminal().print(TextTable(_table(proposed), rows))
+        terminal().print(TextTable(_TABLE, rows))
         echo(f"{len(prober.positions)} positions, each searched by {searched}", *_told(probed))
     useless = [one.parameter.name for one in probed if one.is_useless]
     if write and useless and reproducible:
@@ -123,21 +134,6 @@ def _openings(config: Config, count: int) -> tuple[str, ...]:
     openings = load(config.game_settings.book).openings
     places = (i * len(openings) // count for i in range(min(count, len(openings))))
     return tuple(openings[place].board().fen() for place in places)
-
-
-def _table(proposed: Mapping[str, Number]) -> View:
-    return View(
-        "what a step changes",
-        (
-            Column("name", "name", "parameter.name", kind="name"),
-            Column("step", "step", "parameter.step"),
-            Column("dead", "", "is_dead"),
-            Column("moves_changed", "moves", show=percent),
-            Column("score_change", "score, cp", show="{:.1f}".format),
-            Column("proposed_step", "new step", lambda p: proposed.get(p.parameter.name), number),
-            Column("findings"),
-        ),
-    )
 
 
 def _told(probed: Sequence[Probed]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from math import ceil
-from statistics import fmean, median
+from statistics import fmean
 from typing import NamedTuple
 
 from spsa.builds.smoke import (
@@ -40,7 +40,6 @@ _APART = 9
 
 _QUICKER, _FEWEST = 10, 1000  # moves of these games have so many nodes less, but at least as many
 _CAP = 100  # centipawns: a greater difference says no more than that the game is decided
-_FARTHEST = 4.0  # times longer or shorter is a proposed step: the effect is not linear
 
 
 POINTS: Mapping[str, Callable[[Parameter], Number]] = {
@@ -280,22 +279,3 @@ def _search(engine: UciEngine, position: str, limit: Limit) -> Search:
             raise
         return Search("", None, 0)
     return Search(reply.move, reply.score, reply.nodes)
-
-
-def proposed_steps(probed: Sequence[Probed]) -> dict[str, Number]:
-    """A step for each parameter with which a step changes scores by what the median changes.
-
-    The change is taken as proportional to the step, within a factor of 4. Dead parameters and
-    those that fail get none.
-    """
-    effective = [(p.parameter, p.score_change) for p in probed if p.score_change > 0]
-    usual = median([effect for _, effect in effective] or [0.0])
-    return {p.name: _step(p, usual / effect) for p, effect in effective}
-
-
-def _step(parameter: Parameter, factor: float) -> Number:
-    """The step times the factor with two digits, in whole units and at most a quarter range."""
-    wanted = parameter.step * min(max(factor, 1 / _FARTHEST), _FARTHEST)
-    most = (parameter.maximum - parameter.minimum) / 4
-    step = float(f"{min(max(wanted, parameter.unit), most):.2g}")
-    return max(1, round(step)) if parameter.integral else step

@@ -2,14 +2,11 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
-from builders import space_from
 from golden import compare_cases
 
 from spsa.config.starter import Setup
-from spsa.master.probe import Probed, Search, Tried, proposed_steps
 from spsa.master.trial import _difference, _last_words, _mended
 
 
@@ -27,17 +24,3 @@ def test_what_is_tried_after_a_failure(tmp_path, monkeypatch):
         yield from _last_words(files["said"]).splitlines()
 
     compare_cases(Path(__file__).with_name("trials.txt"), shown)
-
-
-def test_steps_that_are_proposed():
-    start = Tried(value=0, searches=(Search("e2e4", 0, 1),))
-
-    def shown(files):
-        changes = json.loads(files["changes"])
-        probed = []
-        for p in space_from(files["params"]).active:
-            plus = replace(start, searches=(Search("e2e4", changes[p.name], 1),))
-            probed.append(Probed(parameter=p, start=start, tried={"plus": plus}))
-        return (f"{name}: {step}" for name, step in proposed_steps(probed).items())
-
-    compare_cases(Path(__file__).with_name("steps.txt"), shown)
