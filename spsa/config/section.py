@@ -166,7 +166,7 @@ def _known(model: type[Section], path: Key) -> Collection[str]:
             continue
         annotation = model.model_fields[name].annotation
         kinds = (annotation, *get_args(annotation))
-        model = next(one for one in kinds if isinstance(one, type) and issubclass(one, Section))
+        model = next(one for one in kinds if isinstance(one, type))
     return model.model_fields
 
 

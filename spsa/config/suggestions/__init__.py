@@ -197,7 +197,7 @@ def _of_constant(
 def _is_settled(one: SourceConstant) -> bool:
     """A value written out, or what a `const fn` computes: other numbers in functions are code."""
     if one.kind is Kind.FUNCTION:
-        first = one.items[0].location.accesses[:1]
+        first = one.items[0].location.accesses
         struct = bool(first) and isinstance(first[0].position, str)
         return struct or isinstance(one.single, Element)
     return one.kind is not Kind.LOCAL
@@ -213,7 +213,7 @@ def _is_found(file: SourceFile, one: SourceConstant) -> bool:
 
 def _fits(file: SourceFile, element: Element) -> bool:
     """Whether its type, as far as the file tells, can hold what it has, and no bits are counted."""
-    bits = file.content[element.start - 3 : element.start].rstrip().endswith((b"<<", b">>"))
+    bits = file.content[: element.start].rstrip().endswith((b"<<", b">>"))
     low, high = element.limits or (-_MAX_NUMBER, _MAX_NUMBER)
     return low <= element.number <= high and abs(element.number) <= _MAX_NUMBER and not bits
 

@@ -149,5 +149,5 @@ def _outside(clause: str) -> list[str]:
 def _writes(text: str, names: set[str]) -> bool:
     """Whether a function assigns to one of the names, which it does not declare itself."""
     written = names.intersection(_WRITTEN.findall(text))
-    firsts = (re.search(rf"(->|\S)?\s*\b{name}\b", text) for name in written)
-    return any(first and not re.match(r"[\w>*&\]]", first[1] or ";") for first in firsts)
+    firsts = (re.search(rf"(->|\S|^)\s*\b{name}\b", text) for name in written)
+    return any(first and not re.match(r"[\w>*&\]]", first[1]) for first in firsts)

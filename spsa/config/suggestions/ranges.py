@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, chain, count, pairwise
 from math import ceil, floor, inf
 from statistics import median
 
@@ -101,10 +101,10 @@ def name_of(text: str) -> str:
 
 def free_name(name: str, outer: Sequence[str], taken: set[str]) -> str:
     """The name, or one with the names around it, or a number behind it, that is not taken."""
-    known = [part for part in outer if part]
-    wider = ("_".join((*known[-n:], name)).lower() for n in range(1, len(known) + 1))
-    numbered = (f"{name}_{n}" for n in range(2, len(taken) + 3))
-    return next(each for each in (name, *wider, *numbered) if each not in taken)
+    outwards = (part.lower() for part in reversed(outer) if part)
+    wider = accumulate(outwards, lambda inner, part: f"{part}_{inner}", initial=name)
+    numbered = (f"{name}_{n}" for n in count(2))
+    return next(each for each in chain(wider, numbered) if each not in taken)
 
 
 def _own_name(name: str, place: Location) -> str:
@@ -157,8 +157,8 @@ def of_numbers(name: str, found: Numbers, *, computed: bool) -> Iterator[Suggest
     near = median(sizes) / 20 if len(sizes) > 4 and against.of_piece(name) else 0
     pairs = set[Location]() if computed else _pairs(found)
     table = _of_table(found, pairs)
-    rows = {place.accesses[0].position for place, e in found.items() if place.accesses and e.number}
-    ends = {7} & rows if _RANKED.search(name) and rows <= {*range(1, 8)} else set()
+    rows = {p: p.accesses[0].position for p, e in found.items() if p.accesses and e.number}
+    are_ranks = _RANKED.search(name) and {*rows.values()} <= {*range(1, 8)}
     for place, element in list(found.items())[: 1 if table == against.LONG_TABLE else None]:
         in_centipawns = (is_piece and abs(element.number) > 50) or place in pairs
         guess = around(
@@ -170,7 +170,7 @@ def of_numbers(name: str, found: Numbers, *, computed: bool) -> Iterator[Suggest
         )
         is_apart = "" if near <= abs(element.number or near) <= far else against.APART
         own = against.to_number(element, computed=computed)
-        beyond = against.LAST_RANK if ends & {one.position for one in place.accesses[:1]} else ""
+        beyond = against.LAST_RANK if are_ranks and rows.get(place) == 7 else ""
         yield _within(guess, element).opposed(is_apart, own, table, beyond)
 
 
@@ -210,12 +210,11 @@ def _of_table(found: Numbers, pairs: set[Location]) -> str:
     powers = [number for number in numbers if number] if 1 in numbers else numbers
     if len(powers) > 4 and all(1 <= a < b and b % a == 0 for a, b in pairwise(powers)):
         return against.NUMBERED
-    places = {place.accesses[:-1] if place in pairs else place.accesses for place in found}
-    rows = 2 if len({place[:1] for place in places}) == 2 else 1
-    if rows == 2 and len(numbers) > 5 and numbers == numbers[::-1] != sorted(numbers):
+    are_two = len({place.accesses[:1] for place in found}) == 2
+    if are_two and len(numbers) > 5 and numbers == numbers[::-1] != sorted(numbers):
         return against.IN_TABLE  # of each colour: one row is the other as its side sees it
-    is_small = len(found) <= 2 * _MAX_IN_ROW and len(places) <= rows * _MAX_IN_ROW
-    return "" if is_small else against.IN_TABLE
+    most = _MAX_IN_ROW * (2 if pairs or are_two else 1)
+    return against.IN_TABLE if len(found) > most else ""
 
 
 def with_bounds(files: Mapping[str, SourceFile]) -> dict[str, SourceFile]:
@@ -314,8 +313,7 @@ def _declared_range(
     keys = {"note": f"its author has {low} to {high}"} if is_changed else {}
     low, high = min(low, value), max(high, value)
     if is_narrowed:
-        tenth = abs(value) / 10 if real else max(1, round(abs(value) / 10))
-        nearest, farthest = _bounds(value, tenth, real=real)
+        nearest, farthest = _bounds(value, 0 if real else 1, real=real)
         low, high, more = max(low, nearest), min(high, farthest), []
     is_step = more and (0 if real else 0.5) <= more[0] <= (high - low) / 2
     step = (is_step and more[0]) or (high - low) / _STEPS
