@@ -122,7 +122,7 @@ def init(
     echo(
         f"{targets[0]} and {targets[1]}: {plural(start.chosen.active, 'parameter')} suggested, "
         f"{start.chosen.commented_out:,} more commented out; edit them, then "
-        "`spsa-master params show`, `probe`, `plan`, `run`"
+        "`spsa-master params show`, `probe --write`, `plan`, `run`"
     )
 
 
