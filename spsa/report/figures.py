@@ -48,9 +48,9 @@ def _figure(traces: Sequence[Trace], x: str, y: str, **layout: Any) -> Figure:
 
 
 def _ticks(names: Sequence[str]) -> dict[str, Any]:
-    """An axis with these names at 0, 1, 2 and so on."""
-    at = list(range(len(names)))
-    return {"tickvals": at, "ticktext": names, "automargin": True, "zeroline": False}
+    """An axis with these names at 0, 1, 2 and so on, for which no name has to be measured twice."""
+    axis = {"automargin": True, "zeroline": False, "ticklabeloverflow": "allow"}
+    return {"tickvals": list(range(len(names))), "ticktext": names, **axis}
 
 
 def _name(text: str) -> str:
@@ -183,11 +183,16 @@ def moved_figure(history: RunHistory) -> Figure:
         "steps",
         "",
         xaxis={"rangemode": "tozero"},
-        height=max(180, 80 + _ROW * len(paths)),
+        height=moved_height(len(paths)),
         yaxis={**_ticks(names), "range": [-0.7, len(paths) - 0.3]},
         showlegend=False,
         hovermode="closest",
     )
+
+
+def moved_height(parameters: int) -> int:
+    """In pixels."""
+    return max(180, 80 + _ROW * parameters)
 
 
 def worker_figures(parts: Sequence[WorkerShare]) -> dict[str, Figure]:

@@ -15,7 +15,7 @@ from spsa import __version__
 from spsa.config.space import params_file
 from spsa.core.params import Space
 from spsa.report.events import EVENTS, SETTINGS, VOIDS, grouped
-from spsa.report.figures import figures
+from spsa.report.figures import figures, moved_height
 from spsa.report.matches import TIME_CONTROLS
 from spsa.report.parameters import PARAMETERS
 from spsa.report.report import Report, settings_of
@@ -44,7 +44,9 @@ def environment(*loaders: BaseLoader) -> Environment:
         "grouped": grouped,
     }
     found.globals |= {
+        "moved_height": moved_height,
         "settings_of": settings_of,
+        "style": Markup(asset("assets/look.css")),
         "version": __version__,
         "views": {
             "events": EVENTS,
@@ -67,21 +69,17 @@ def _printable(value: Any) -> Any:
 def page(report: Report) -> str:
     """The HTML of a report, in one file with its style, its figures and the script that draws."""
     scripts = [asset("assets/figures.js"), plotly_script()]
-    drawn = figures(report.history)
-    html: str = (
-        environment()
-        .get_template("report.html.jinja")
-        .render(
+    template, drawn = environment().get_template("report.html.jinja"), figures(report.history)
+    return str(
+        template.render(
             report=report,
             status=report.status,
-            style=Markup(asset("assets/look.css")),
             scripts=[Markup(script) for script in scripts],
             hashes=[b64encode(sha256(one.encode()).digest()).decode() for one in scripts],
             figures=Markup(dumps(drawn).replace("<", r"\u003c")),
             params=params_file(Space.from_json(report.run.space)).splitlines(),
         )
     )
-    return html
 
 
 def asset(name: str) -> str:
@@ -93,4 +91,6 @@ def asset(name: str) -> str:
 def plotly_script() -> str:
     """The script that the package `plotly` ships, as it can stand inside a page."""
     text = files("plotly").joinpath("package_data/plotly.min.js").read_text(encoding="utf-8")
+    # in parentheses: browsers compile the function then while they read it, and only once
+    text = re.sub(r"this, (\(\) => {.*})\)\);$", r"this, (\1)));", text, flags=re.DOTALL)
     return re.sub(r"(?i)</(script)", r"<\\/\1", text)

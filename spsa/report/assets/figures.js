@@ -5,6 +5,7 @@ const source = document.querySelector("[data-figures]");
 const places = [...document.querySelectorAll("[data-figure]")];
 const rest = document.getElementById("rest"); // closed on a phone until it is asked for
 const highlighter = document.querySelector("[data-highlight]");
+for (const { style, dataset } of places) style.minHeight = dataset.height ? `${dataset.height}px` : "";
 let figures = null;
 let etag = null;
 
@@ -124,4 +125,9 @@ if (own !== null) {
   figures = JSON.parse(own.textContent);
   begin();
 } else if (rest?.open === false) rest.addEventListener("toggle", afterPaint, { once: true });
-else if (source !== null) requestAnimationFrame(() => setTimeout(afterPaint));
+else if (source !== null) {
+  new PerformanceObserver((_, observer) => {
+    observer.disconnect();
+    afterPaint();
+  }).observe({ type: "paint", buffered: true });
+}

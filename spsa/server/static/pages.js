@@ -30,7 +30,7 @@ function exchange(fresh) {
   const focused = old.contains(document.activeElement) ? mark(document.activeElement) : null;
   const { scrollLeft, scrollTop } = old;
   old.replaceWith(fresh);
-  fresh.scrollTo(scrollLeft, scrollTop);
+  if (scrollLeft || scrollTop) fresh.scrollTo(scrollLeft, scrollTop);
   if (focused !== null) find(fresh, focused)?.focus({ preventScroll: true });
 }
 
