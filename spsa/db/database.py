@@ -239,13 +239,12 @@ def values_of(kind: type[Entity], found: sa.CursorResult[Any]) -> list[Entity]:
     """Dataclasses of the columns that are named as their fields; a tally is of the counts."""
     names = kind.__dataclass_fields__  # type: ignore[attr-defined]
     given, values = list(found.keys()), list[Entity]()
-    own = [name for name in given if name in names]
+    own = [name for name in (*given, "tally") if name in names]
     for row in found:
         columns = dict(zip(given, row, strict=True))  # its attributes are slower
-        of = {name: columns[name] for name in own}
-        if "tally" in names:
-            of["tally"] = Tally.of([columns[name] for name in COUNTS])
-        values.append(kind(**of))
+        if "tally" in own:
+            columns["tally"] = Tally.of([columns[name] for name in COUNTS])
+        values.append(kind(**{name: columns[name] for name in own}))
     return values
 
 

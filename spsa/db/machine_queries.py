@@ -32,7 +32,6 @@ from spsa.text import NAME_LENGTH
 
 # built once, because each request of a remote worker needs it
 _OWNER = select(Worker.host).where(Worker.id == sa.bindparam("worker_id")).scalar_subquery()
-_COLUMNS = Machine.__table__.c.keys()
 _OF_TOKEN = select(*Machine.__table__.c, _OWNER.label("owner")).where(
     Machine.secret_sha256 == sa.bindparam("sha256"), Machine.invited_by.is_not(None)
 )
@@ -117,7 +116,8 @@ class MachineQueries(Database):
         asked = {"sha256": sha256, "worker_id": worker_id}
         with self._read() as connection:
             for *columns, owner in connection.execute(_OF_TOKEN, asked):
-                return Machine(**dict(zip(_COLUMNS, columns, strict=True))), owner
+                its = zip(Machine.__table__.c.keys(), columns, strict=True)
+                return Machine(**dict(its)), owner
         return None
 
     def place_of(self, machine: str, sha256: str) -> str | None:

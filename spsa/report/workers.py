@@ -115,22 +115,18 @@ def machine_reports(parts: Sequence[WorkerShare]) -> tuple[MachineReport, ...]:
     level = LEVEL / (_TESTS * max(1, len(counts)))
     while counts:
         total, few = sum(counts.values(), np.zeros(())), len(counts) < _MIN_MACHINES
-        pairs = {
-            name: cochran_mantel_haenszel(own[:, _PAIRS], (total - own)[:, _PAIRS])
-            for name, own in counts.items()
-        }
-        found = {
-            name: [
-                *(() if few else _of_results(name, own, total - own, pairs[name], level)),
-                *_of_faults(name, own, total - own, level),
-            ]
-            for name, own in counts.items()
-        }
-        chances = {name: min(chance for chance, _ in its) for name, its in found.items() if its}
+        found = dict[str, tuple[float, Sequence[_Finding]]]()
+        for name, own in counts.items():
+            others = total - own
+            pairs = cochran_mantel_haenszel(own[:, _PAIRS], others[:, _PAIRS])
+            results = () if few else _of_results(name, own, others, pairs, level)
+            found[name] = pairs[0], [*results, *_of_faults(name, own, others, level)]
+        chances = {name: min(one[0] for one in its) for name, (_, its) in found.items() if its}
         taken = [min(chances, key=chances.__getitem__)] if chances else [*counts]
         for name in taken:
-            alarms = (*(alarm for _, alarm in found[name]), *_of_speed(name, speeds))
-            out.append(_report(name, counts.pop(name), pairs[name][0], speeds, alarms))
+            chi_square, its = found[name]
+            alarms = (*(alarm for _, alarm in its), *_of_speed(name, speeds))
+            out.append(_report(name, counts.pop(name), chi_square, speeds, alarms))
     return tuple(sorted(out, key=lambda one: not one.alarms))
 
 

@@ -201,8 +201,7 @@ def _page(name: str, read: Read, request: Request) -> Response:
     """The page of these values."""
     state, here = request.state, asked_for(request)
     sender = {"role": state.role, "can_log_in": state.can_log_in, "here": here}
-    html = render(name, page=name, **sender, **read(request))
-    return _if_changed(request, HTMLResponse(html))
+    return _if_changed(request, HTMLResponse(render(name, page=name, **sender, **read(request))))
 
 
 def _json(name: str, read: Read, request: Request) -> Response:
@@ -223,17 +222,12 @@ def _if_changed(request: Request, answer: Response) -> Response:
 
 def _linked(run: Run) -> dict[str, View]:
     """The tables whose rows have pages."""
-
-    def to(path: str, key: str, get: Callable[[Any], object]) -> Callable[[Any], str]:
-        return lambda row: link(path, run=run.name, **{key: get(row)})
-
-    number = to("/iteration", "number", lambda one: one.iteration_number)
-    match = to("/iteration", "number", lambda one: one.iteration.iteration_number)
+    to, iteration = partial(link, run=run.name), partial(link, "/iteration", run=run.name)
     return {
-        "iterations": ITERATIONS.linked(number),
-        "workers": WORKERS.linked(to("/worker", "name", lambda one: one.worker.name)),
-        "matches": MATCHES.linked(match),
-        "parameters": PARAMETERS.linked(to("/parameter", "name", lambda one: one.name)),
+        "iterations": ITERATIONS.linked(lambda one: iteration(number=one.iteration_number)),
+        "workers": WORKERS.linked(lambda one: to("/worker", name=one.worker.name)),
+        "matches": MATCHES.linked(lambda one: iteration(number=one.iteration.iteration_number)),
+        "parameters": PARAMETERS.linked(lambda one: to("/parameter", name=one.name)),
     }
 
 

@@ -84,11 +84,10 @@ class Reader:
 
     def workers(self, run: Run) -> tuple[FleetMember, ...]:
         """All workers, with what each has played of a run."""
-
-        def read() -> tuple[FleetMember, ...]:
-            return fleet(self._store, self._store.worker_shares(run.id), self.machines(run))
-
-        return self._workers.get(run.id, read)
+        return self._workers.get(
+            run.id,
+            lambda: fleet(self._store, self._store.worker_shares(run.id), self.machines(run)),
+        )
 
     def machines(self, run: Run) -> Sequence[MachineReport]:
         """By the last iterations."""

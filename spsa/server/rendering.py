@@ -36,8 +36,7 @@ _FOR_PROGRAMS = ("/api/", "/metrics", "/health", "/worker/", "/worker.pyz")
 
 def render(template: str, **values: Any) -> str:
     """The page of this template."""
-    html: str = _environment().get_template(f"{template}.html.jinja").render(values)
-    return html
+    return str(_environment().get_template(f"{template}.html.jinja").render(values))
 
 
 def refusal(
