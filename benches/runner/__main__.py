@@ -63,7 +63,7 @@ def main() -> None:
 @click.option(
     "--before",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder with an earlier state of this repository, instead of other runners.",
+    help="A folder with an earlier state of this repository, beside --peer if that is given.",
 )
 @click.option("--results", type=_FILE, help="A file with the marks between which the table goes.")
 def speed(
@@ -85,9 +85,10 @@ def speed(
     Engines that play by time play no two games alike. Where most games are cut at --max-moves, all
     are about as long, and games an hour tell of the runner.
     """
-    contenders = _contenders(peer, naive_too=with_naive)
+    alone = before is not None and peer is None
+    contenders = [compete()] if alone else _contenders(peer, naive_too=with_naive)
     if before is not None:
-        contenders = [earlier(before.resolve()), compete()]
+        contenders = [earlier(before.resolve()), *contenders]
     rows = []
     with folder() as place:
         for limit, (usual, most) in LIMITS.items():
