@@ -7,7 +7,6 @@ import gzip
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
-from math import isfinite
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
@@ -172,7 +171,7 @@ def _gauge(prefix: str, metric: Column, rows: Sequence[tuple[Labels, Any]]) -> s
     lines = [
         f"{name}{{{_labelled(labels)}}} {value:.10g}\n"
         for labels, value in found
-        if value is not None and isfinite(value)
+        if value is not None
     ]
     head = f"# HELP {name} {metric.heading}\n# TYPE {name} gauge\n"
     return head + "".join(lines) if lines else ""
