@@ -147,6 +147,8 @@ def test_the_end_and_each_measurement_are_told_once_by_all_masters_together(
     staged.validate(games=8, compared=Compared(sprt=(0.0, 5.0)))  # not decided
     with watched(staged, wanted, told.append):
         wait_until(news)
+    now = news_of(status(sqlite_store, staged.now()), is_ending=True)
+    assert [one.kind for one in now] == ["validation", "validation"]
     sqlite_store.finish(staged.master)
     ended = news_of(status(sqlite_store, staged.now()), is_ending=True)
     assert [one.kind for one in ended] == ["validation", "validation", "finished"]
