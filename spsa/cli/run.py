@@ -83,7 +83,7 @@ def run(
     config = config.model_copy(update={"run": config.run.model_copy(update=chosen)})
     told = addresses(config)
     with working("checking params.toml against the engine"):
-        space = checked_space(config)
+        space = checked_space(config, is_played=True)
     click.get_current_context().with_resource(sole_writer(config, config.run.name))
     if origin is None and migrate.upgrade(config.database.url):
         echo("the database has its tables now", err=True)

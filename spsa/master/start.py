@@ -76,8 +76,10 @@ def settings_from(config: Config) -> RunSettings:
     )
 
 
-def checked_space(config: Config) -> Space:
+def checked_space(config: Config, *, is_played: bool = False) -> Space:
     """The space of params.toml, after every check that does not need a build.
+
+    The book, which may be large, is read last, and only if it `is_played` or something is wrong.
 
     Raises:
         InvalidInput: all faults of both files, and of the constants or options that they name.
@@ -94,13 +96,15 @@ def checked_space(config: Config) -> Space:
         if not faults:
             wrong = (("delivery", "engine"), " ".join(str(error).split()), NAME_AN_ENGINE)
             faults = read_document(config.path).faults([wrong])
+    if faults or is_played:
+        faults += _book_faults(config)
     if faults:
-        raise InvalidInput((*faults, *_book_faults(config))[:MAX_FAULTS])
+        raise InvalidInput(faults[:MAX_FAULTS])
     return space
 
 
 def _book_faults(config: Config) -> tuple[Fault, ...]:
-    """What is wrong in the book, which is read last, because it may be large."""
+    """What is wrong in the book."""
     book = config.game_settings.book
     try:
         if book.sha256:  # else it is missing
