@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from queue import PriorityQueue
@@ -21,7 +22,7 @@ from types import MappingProxyType
 from spsa.builds.artifacts import ArtifactStore, BuiltEngine, VerifiedFile, sha256_of, verify
 from spsa.builds.commands import Commands
 from spsa.builds.recipe import Compiler, Recipe, Rendered, digest_of
-from spsa.builds.smoke import declared_options, examine, longest_search
+from spsa.builds.smoke import examine, longest_search
 from spsa.builds.tree import (
     Checkout,
     Pinned,
@@ -33,11 +34,16 @@ from spsa.builds.tree import (
 from spsa.core.game_settings import TimeControl
 from spsa.core.json_values import to_json
 from spsa.core.uci_options import Declarations
-from spsa.errors import BuildFailed, TuningError
+from spsa.errors import BuildFailed, SmokeTestFailed, TuningError
 from spsa.files import MAX_TEXT, content, remove_old, write_whole
 
 BUILD_SECONDS, NODES_PER_SECOND = "build-seconds", "nodes-per-second"
 """Files with what was measured last: of an iteration's two builds, and of one engine."""
+
+_ALONE = (
+    "plays only beside its files, and workers start a copy of it in an empty folder: name them in "
+    "[engine.files], or name a script that goes to its folder and starts it there"
+)
 
 MAX_SIDE_BYTES = 2**28
 """Of all files of a side: every worker fetches them for each iteration."""
@@ -158,22 +164,35 @@ def adopt(
     engines_path: Path,
     arguments: Sequence[str] = (),
     time_controls: Sequence[TimeControl] = (),
+    options: Mapping[str, str] | None = None,
 ) -> BuiltEngine:
     """Publish a finished binary for the delivery over UCI; its key is the hash of its bytes.
 
-    Raises SmokeTestFailed if it does not answer as a UCI engine, TuningError if it is missing.
+    With the `options` of all games it is tried as a worker starts it: a copy, without the files
+    beside it. Raises SmokeTestFailed if it does not answer as a UCI engine, TuningError if it is
+    missing.
     """
     binary, store = engine.resolve(), ArtifactStore(engines_path.resolve())
     with disk_errors_as_tuning_errors():
         key, here = sha256_of(binary), f"{platform.machine()}-{sys.platform}"
         searches = [longest_search(one) for one in time_controls]
-        if (found := store.find(key)) is not None:
-            if searches:  # which may be new to it
-                declared_options(binary, arguments, searches, tried=False)
+        found = store.find(key)
+        if found is not None and not searches:  # which may be new to it
             return found
-        bench = examine(binary, None, arguments, searches)
-        verify(binary, key)
-        return store.add(key, binary, here, None, bench)
+        examined = partial(examine, arguments=arguments, searches=searches, sent=options or {})
+        place = binary
+        if options is not None:
+            place = found.path if found else store.put(binary, key).path
+        try:
+            bench = examined(place, False if found else None)
+        except SmokeTestFailed as failure:
+            if found is None:
+                store.evict([key])
+            examined(binary, False)  # tells what is wrong with it anywhere
+            told = "\n".join((f"{binary} {_ALONE}", *failure.lines[1:]))
+            raise SmokeTestFailed(told) from failure
+        verify(place, key)
+        return found or store.add(key, place, here, None, bench)
 
 
 @contextmanager

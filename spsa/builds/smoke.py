@@ -18,7 +18,9 @@ from spsa.uci.engine import Limit, SearchReply, UciEngine
 from spsa.uci.process import EngineProcess, Overdue, StopSignal
 from spsa.uci.spawning import EngineLimits, EngineSpec, working_folders
 
-NAME_AN_ENGINE = "name a program that speaks UCI, with the arguments it needs"
+NAME_AN_ENGINE = (
+    "name a program that speaks UCI, with the arguments it needs; it starts in an empty folder"
+)
 
 _TAIL = 65_536
 _GRACE = 10.0
@@ -88,17 +90,19 @@ def examine(
     options: Mapping[str, str] = MappingProxyType({}),
     places: Mapping[str, str] = MappingProxyType({}),
     *,
+    sent: Mapping[str, str] = MappingProxyType({}),
     tried: bool = False,
 ) -> int | None:
     """Shake hands with the engine, then ask for its bench; the node count if it has one.
 
-    It also has to declare `options` with these values, and to obey the limits of `searches`.
+    It also has to declare `options` with these values, and to obey the limits of `searches`, for
+    which it is `sent` options.
     `places` say where an option is written, for the message; with `tried` a build of the same
     source has shown that it counts its nodes and finds moves in a middle game.
     Raises SmokeTestFailed with the end of the output. An engine without a bench passes unless
     `bench` is True; it is not asked for one if `bench` is False.
     """
-    declared = declared_options(binary, arguments, searches, tried=tried)
+    declared = declared_options(binary, arguments, searches, sent, tried=tried)
     for name, value in options.items():
         if objection := declared.objection(name, value):
             place = places.get(name, "config.toml:")
@@ -115,12 +119,13 @@ def declared_options(
     binary: Path,
     arguments: Sequence[str] = (),
     searches: Sequence[Limit] = (),
+    sent: Mapping[str, str] = MappingProxyType({}),
     *,
     tried: bool = True,
 ) -> Declarations:
     """The options that an engine declares that can search; SmokeTestFailed for another one."""
     try:
-        with engine_under_test([str(binary.absolute()), *arguments]) as engine:
+        with engine_under_test([str(binary.absolute()), *arguments], sent) as engine:
             for limit in searches:
                 _obey(engine, limit, tried=tried)
             return engine.declared

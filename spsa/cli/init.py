@@ -177,7 +177,7 @@ def _of_engine(engine: Path, arguments: tuple[str, ...], folder: Path) -> _Start
     try:
         declarations = declared_options(engine, arguments=arguments)
     except BuildFailed as error:
-        found = " ".join(str(error).split())
+        found = " ".join(str(error).removeprefix(f"{engine}: ").split())
         raise InvalidInput.of(engine, "--engine", found, NAME_AN_ENGINE) from None
     suggestions = suggest_options(declarations, tuning_lines(engine.absolute(), arguments))
     chosen = Suggestions("", {f"options of {engine.name}": suggestions})

@@ -31,7 +31,6 @@ from spsa.master.delivery import BinaryDelivery, BuildDelivery, Delivery, Engine
 from spsa.master.session import RunSettings
 from spsa.master.worker_builds import AT_ONCE, WorkerDelivery
 from spsa.openings import builtin_book
-from spsa.openings.book import load
 from spsa.uci import system
 
 MAX_BUILDS = 8
@@ -115,7 +114,8 @@ def delivery_of(
     if wanted["kind"] != "build":
         place, arguments = Path(wanted["engine"]), game_settings.engine_arguments
         untried = game_settings.played if run is None else ()
-        engine = adopt(place, build.engines_path, arguments, untried)
+        sent = game_settings.common_options if run is None and wanted["kind"] == "uci" else None
+        engine = adopt(place, build.engines_path, arguments, untried, sent)
         if wanted["kind"] == "uci":
             return BinaryDelivery(space=space, engine=engine, **common), ()
     if wanted.get("where") != "worker":
@@ -201,7 +201,6 @@ def shared_files(config: Config) -> dict[str, bytes]:
     Those for the database are returned by their hashes; others are copied to `engines_path`.
 
     Raises:
-        InvalidInput: the book has faults.
         TuningError: a file is gone, or has changed since config.toml was read.
     """
     game_settings = config.game_settings
@@ -209,7 +208,6 @@ def shared_files(config: Config) -> dict[str, bytes]:
     if builtin_book(game_settings.book.name) is None:
         wanted[game_settings.book.sha256] = Path(game_settings.book.name)
     files = {sha256: verified_bytes(path.resolve(), sha256) for sha256, path in wanted.items()}
-    load(game_settings.book)
     if config.build.distribute == "database":
         return files
     for sha256, data in files.items():

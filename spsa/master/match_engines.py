@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 
 from spsa.builds.builder import adopt
 from spsa.builds.git import SourceCommit, checkout_of, commit_of, is_address, shown
@@ -29,6 +28,7 @@ from spsa.lifecycle import RunStatus
 from spsa.master.delivery import BinaryDelivery, Delivery, Kind
 from spsa.master.delivery_setup import common_settings, folder_in_source, given_source, shared_files
 from spsa.master.start import new_row, new_tuning, settings_from
+from spsa.openings.book import load
 from spsa.text import NAME_LENGTH, printable
 
 _SHORT = 10  # digits of a hash in a name
@@ -165,14 +165,15 @@ def _of_binary(
     arguments: tuple[str, ...],
     settings: GameSettings,
     text: str,
-    options: Mapping[str, str] = MappingProxyType({}),
+    options: Mapping[str, str] | None = None,
 ) -> NamedEngine:
     if config.build.where == "worker":
         found = f'where = "worker", and the binary {path} is for one kind of machine'
         remedy = 'name a source, which workers build, or use where = "master"'
         raise refused_at(config.path, ("build", "where"), found, remedy)
-    engine = adopt(path, config.build.engines_path, arguments, settings.played)
-    given = BinaryDelivery(engine=engine, options=options, **common_settings(config))
+    sent = settings.common_options if options is None else options
+    engine = adopt(path, config.build.engines_path, arguments, settings.played, sent)
+    given = BinaryDelivery(engine=engine, options=options or {}, **common_settings(config))
     name = printable(f"{text} ({engine.sha256[:_SHORT]})", NAME_LENGTH)
     return NamedEngine(name=name, sha256=engine.sha256, delivery=given)
 
@@ -192,10 +193,13 @@ def run_of_match(config: Config, store: Store, name: str | None) -> Run:
             return known
     if faults := missing_files(config):
         raise InvalidInput(faults)
+    if run is not None and run.tunes:
+        return run
+    load(config.game_settings.book)
+    files = shared_files(config)
     if run is None:
         run = store.create_run(_without_parameters(config, store, own))
-    if not run.tunes:
-        store.keep_files(shared_files(config))
+    store.keep_files(files)
     return run
 
 

@@ -111,7 +111,8 @@ def try_engine(write: Write, setup: Setup, tell: Callable[[str], None]) -> Trial
             mended = _mended(str(error), setup, made, tree)
             following = next((one for one in mended if one not in seen), None)
             if following is None or len(seen) == _MOST_TRIES:
-                raise TrialFailed(_last_words(str(error))) from error
+                said = str(error) if config.delivery.engine else _last_words(str(error))
+                raise TrialFailed(said) from error
             seen.append(following)
             tell(f"{_reason(error)}: trying {_difference(setup, following)}")
             setup = following
