@@ -172,7 +172,7 @@ def plan(inputs: PlanInputs) -> Plan:
             *(() if inputs.openings is None else book_warnings(inputs.openings)),
             *budget_warnings(inputs, usual),
             *size_warnings(inputs, usual),
-            *in_flight_warnings(inputs, free, busy),
+            *in_flight_warnings(inputs, free, busy if known and known.idle > _IDLE else None),
         ),
     )
 
@@ -197,6 +197,7 @@ def _playable(parameter: Parameter, c: float) -> float:
 
 
 _DEPTHS = (2, 4, 8)
+_IDLE = 0.01  # the part of the time that slots may wait
 _FREE = 0.01  # the part of the Elo to gain that iterations in flight may cost
 _INSIGNIFICANT = 0.03  # the same, if so few simulated runs cannot tell it from 0
 

@@ -127,8 +127,10 @@ def pace(shape: Shape, capacity: Capacity, seconds: float) -> GameSpeed:
     With one iteration in flight, slots are idle while engines are built and while the last batch is
     played. With more, the games of the other iterations fill these times, if they are enough.
     """
+    build_seconds = capacity.build_seconds + REACTION_SECONDS
+    capacity = replace(capacity, build_seconds=build_seconds)
     playing, alone = shape.games * seconds / capacity.concurrency, _alone(shape, capacity, seconds)
-    iteration = max(playing, alone / shape.in_flight, capacity.build_seconds / capacity.builders)
+    iteration = max(playing, alone / shape.in_flight, build_seconds / capacity.builders)
     return GameSpeed(
         game=seconds,
         iteration=iteration,
@@ -232,8 +234,7 @@ def fitted(games: int, capacity: Capacity, seconds: float | None) -> Shape:
     shapes = [_cut(games, size, capacity, seconds) for size in _sizes(games)]
     if seconds is None:
         return shapes[0]
-    slowed = replace(capacity, build_seconds=capacity.build_seconds + REACTION_SECONDS)
-    lengths = [pace(shape, slowed, seconds).run for shape in shapes]
+    lengths = [pace(shape, capacity, seconds).run for shape in shapes]
     best = min(lengths) * _LONGER
     return next(one for one, run in zip(shapes, lengths, strict=True) if run <= best)
 

@@ -1,6 +1,6 @@
 """Warnings about a plan: what may be wrong with a space or a book."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,9 @@ from spsa.planning.plan_inputs import UNBALANCED_ELO, Openings
 _MIN_STEPS, _MAX_STEPS = 4.0, 60.0  # of a range; Fishtest's usual range has 20
 
 _WORTH_ANOTHER_BOOK = 0.9  # of the games
+
+Told = tuple[str, str]
+"""What was found, and a remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +33,9 @@ class PlanWarning:
 def space_warnings(space: Space, c_last: float) -> Iterator[PlanWarning]:
     """The warnings about steps and ranges; `c_last` is the last perturbation, in steps."""
     for parameter in space.active:
-        yield from _range_warnings(parameter)
-        yield from _unit_warnings(parameter, c_last)
-        yield from _start_warnings(parameter)
+        yield from _about(parameter, _of_range(parameter))
+        yield from _about(parameter, _of_unit(parameter, c_last))
+        yield from _about(parameter, _of_start(parameter))
 
 
 def side_warnings(space: Space, c_first: float) -> Iterator[PlanWarning]:
@@ -41,8 +44,14 @@ def side_warnings(space: Space, c_first: float) -> Iterator[PlanWarning]:
     `c_first` is the first perturbation, in steps: the one that is played about the start.
     """
     for parameter in space.active:
-        yield from _reach_warnings(parameter, c_first)
-    yield from _constraint_warnings(space, c_first)
+        yield from _about(parameter, _of_reach(parameter, c_first))
+    for parameter, told in _of_constraints(space, c_first):
+        yield from _about(parameter, [told])
+
+
+def _about(parameter: Parameter, told: Iterable[Told]) -> Iterator[PlanWarning]:
+    for found, remedy in told:
+        yield PlanWarning(name=parameter.name, found=found, remedy=remedy, line=parameter.line)
 
 
 def book_warnings(openings: Openings) -> Iterator[PlanWarning]:
@@ -63,53 +72,39 @@ def book_warnings(openings: Openings) -> Iterator[PlanWarning]:
     )
 
 
-def _range_warnings(parameter: Parameter) -> Iterator[PlanWarning]:
+def _of_range(parameter: Parameter) -> Iterator[Told]:
     steps = (parameter.maximum - parameter.minimum) / parameter.step
     usual = f"{float(f'{(parameter.maximum - parameter.minimum) / 20:.3g}'):g}"
     if steps > _MAX_STEPS:
-        yield PlanWarning(
-            name=parameter.name,
-            found=f"the range is {steps:.0f} steps, a run moves a few: the step is too small",
-            remedy=f"a step is worth one to three Elo; {usual} is a twentieth of the range",
-            line=parameter.line,
-        )
+        found = f"the range is {steps:.0f} steps, a run moves a few: the step is too small"
+        yield found, f"a step is worth one to three Elo; {usual} is a twentieth of the range"
     elif steps < _MIN_STEPS:
-        yield PlanWarning(
-            name=parameter.name,
-            found=f"the range is {steps:.1f} steps: plus and minus span most of it",
-            remedy="use a wider range"
-            if parameter.step <= parameter.unit
-            else f"use a smaller step or a wider range; {usual} is a twentieth of the range",
-            line=parameter.line,
-        )
+        remedy = "use a wider range"
+        if parameter.step > parameter.unit:
+            remedy = f"use a smaller step or a wider range; {usual} is a twentieth of the range"
+        yield f"the range is {steps:.1f} steps: plus and minus span most of it", remedy
 
 
-def _unit_warnings(parameter: Parameter, c_last: float) -> Iterator[PlanWarning]:
-    if parameter.unit and c_last * parameter.step < parameter.unit / 2:
-        yield PlanWarning(
-            name=parameter.name,
-            found=f"a perturbation of {c_last * parameter.step:.3g} is under half a unit",
-            remedy=f"it is widened to {parameter.unit / 2:g}; use a step of {parameter.unit:g} "
-            "or more",
-            line=parameter.line,
-        )
+def _of_unit(parameter: Parameter, c_last: float) -> Iterator[Told]:
+    unit, last = parameter.unit, c_last * parameter.step
+    if unit and last < unit / 2:
+        found = f"a perturbation of {last:.3g} is under half a unit"
+        yield found, f"it is widened to {unit / 2:g}; use a step of {unit:g} or more"
 
 
-def _reach_warnings(parameter: Parameter, c_first: float) -> Iterator[PlanWarning]:
+def _of_reach(parameter: Parameter, c_first: float) -> Iterator[Told]:
     """A start at a bound has a warning of its own."""
     value, low, high = parameter.value, parameter.minimum, parameter.maximum
     reach = max(c_first * parameter.step, parameter.unit / 2)
     if low < value < high and not low <= value - reach < value + reach <= high:
-        yield PlanWarning(
-            name=parameter.name,
-            found=f"plus or minus, {reach:.3g} from {value:g}, leaves {low:g} .. {high:g}: "
-            "both are moved inside, and theta is not between them",
-            remedy="widen the range, or use a smaller step",
-            line=parameter.line,
+        found = (
+            f"plus or minus, {reach:.3g} from {value:g}, leaves {low:g} .. {high:g}: "
+            "both are moved inside, and theta is not between them"
         )
+        yield found, "widen the range, or use a smaller step"
 
 
-def _constraint_warnings(space: Space, c_first: float) -> Iterator[PlanWarning]:
+def _of_constraints(space: Space, c_first: float) -> Iterator[tuple[Parameter, Told]]:
     """Parameters that a constraint keeps from being played on both sides of the start."""
     bound = {name for rule in space.constraints for name in (rule.less, rule.greater)}
     start = space.rounded(space.start())
@@ -122,21 +117,13 @@ def _constraint_warnings(space: Space, c_first: float) -> Iterator[PlanWarning]:
         plus, minus = played.plus[parameter.name], played.minus[parameter.name]
         here = start[parameter.name]
         if plus <= here or minus >= here:
-            yield PlanWarning(
-                name=parameter.name,
-                found=f"a constraint puts plus and minus on one side of {here:g}: "
-                f"{minus:g} and {plus:g} are played",
-                remedy="start further from the other parameter of the constraint",
-                line=parameter.line,
-            )
+            found = f"a constraint puts plus and minus on one side of {here:g}"
+            remedy = "start further from the other parameter of the constraint"
+            yield parameter, (f"{found}: {minus:g} and {plus:g} are played", remedy)
 
 
-def _start_warnings(parameter: Parameter) -> Iterator[PlanWarning]:
+def _of_start(parameter: Parameter) -> Iterator[Told]:
     if parameter.value in (parameter.minimum, parameter.maximum):
         side = "min" if parameter.value == parameter.minimum else "max"
-        yield PlanWarning(
-            name=parameter.name,
-            found=f"the start is at its {side}, so half of the possible values are never tried",
-            remedy=f"widen {side}, or start inside",
-            line=parameter.line,
-        )
+        found = f"the start is at its {side}, so half of the possible values are never tried"
+        yield found, f"widen {side}, or start inside"
