@@ -161,7 +161,7 @@ def space_table(
             "source",
             "source",
             lambda p: "{}: {}".format(*lines[p.name]) if lines else "",
-            kind="text",
+            kind="word",
             rank=2,
         ),
         Column("active", "state", state, kind="word", rank=1),

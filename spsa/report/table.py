@@ -139,6 +139,7 @@ def plain(value: Any) -> Any:
 
 CELL_LENGTH = 500
 _WIDE = 9_999  # columns: enough for any table
+_FOLDED = 20  # columns that a text is given before others are given up
 LOG_WIDTH = 160
 """Columns of text in a file or a pipe, where no terminal sets them."""
 
@@ -269,7 +270,7 @@ def _cell(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A table that gives up its less important columns before it breaks a name in two.
+    """A table that folds texts, and gives up columns, before it breaks a name in two.
 
     A rich renderable, as wide as the console allows.
     """
@@ -280,26 +281,40 @@ class TextTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         columns = self.view.for_people(self.rows)
         cells = [[printable(c.text(row), CELL_LENGTH) for c in columns] for row in self.rows]
+        short = [
+            [
+                text[:_FOLDED] if one.kind == "text" else text
+                for one, text in zip(columns, row, strict=True)
+            ]
+            for row in cells
+        ]
+        wide = options.update(width=_WIDE)
         for most in sorted({max(0, column.rank) for column in columns}, reverse=True):
-            table = self._table(columns, cells, most)
-            if (
-                console.measure(table, options=options.update(width=_WIDE)).maximum
-                <= options.max_width
-            ):
+            least = console.measure(self._table(columns, short, most), options=wide).maximum
+            if fits := least <= options.max_width:
                 break
+        table = self._table(columns, cells, most, whole=fits)
         if console.is_terminal:
             yield table
             return
         for line in console.render_lines(table, options, pad=False):
             yield Text("".join(segment.text for segment in line).rstrip(), no_wrap=True)
 
-    def _table(self, columns: Sequence[Column], cells: Sequence[Sequence[str]], most: int) -> Table:
-        """Of the columns of rank `most` and below."""
+    def _table(
+        self,
+        columns: Sequence[Column],
+        cells: Sequence[Sequence[str]],
+        most: int,
+        *,
+        whole: bool = False,
+    ) -> Table:
+        """Of the columns of rank `most` and below; only texts are folded if the rest is `whole`."""
         table = Table(title=self.view.title, title_justify="left", box=None, pad_edge=False)
         chosen = [i for i, one in enumerate(columns) if one.rank <= most]
         for i in chosen:
             justify: Literal["right", "left"] = "right" if columns[i].kind == "number" else "left"
-            table.add_column(columns[i].heading, justify=justify, overflow="fold")
+            no_wrap = whole and columns[i].kind != "text"
+            table.add_column(columns[i].heading, justify=justify, overflow="fold", no_wrap=no_wrap)
         for row in cells:
             table.add_row(*(row[i] for i in chosen))
         return table

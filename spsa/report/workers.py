@@ -377,14 +377,14 @@ WORKERS = View(
     "workers",
     (
         Column("name", "name", "worker.name", kind="name"),
-        Column("machine", "machine", "worker.host", kind="name", rank=6),
+        Column("machine", "machine", "worker.host", kind="name", rank=1),
         Column(
             "", "stands out by", "report.differs_by", kind="text", rank=1, alarm=lambda one: True
         ),
-        Column("", "state", "state", kind="text", rank=1, alarm=lambda one: one.is_set_aside),
+        Column("", "state", "state", kind="text", rank=-1, alarm=lambda one: one.is_set_aside),
         Column("concurrency", "slots", "worker.concurrency"),
         Column("games_leased", "claimed", "worker.games_leased", count, rank=2, note=_CLAIMED),
-        Column("", "games of the run", "share.tally.games", count, rank=1),
+        Column("", "games of the run", "share.tally.games", count, rank=2),
         Column("", "Elo ± 95%", "share.tally", elo_text, rank=5),
         Column("", "void", "faults.void_games", unless_zero, rank=3),
         Column("", "time losses", "faults.time_losses", unless_zero, rank=3),
@@ -395,7 +395,7 @@ WORKERS = View(
         Column("", "scale", "share", scale_text, rank=6, note="by what it multiplies times"),
         Column("sandbox", "sandbox", "worker.sandbox", kind="word", rank=8),
         Column("games", "all games", "worker.games", count, rank=4),
-        Column("seconds_since_seen", "seen", "worker.seconds_since_seen", ago, rank=2),
+        Column("seconds_since_seen", "seen", "worker.seconds_since_seen", ago, rank=-1),
         *values("platform", "cores", "nps", "scale", "version", of="worker"),
         Column("provides", "", lambda one: words_of(one.worker.provides)),
         *values("batches", "void_games", "time_losses", of="worker"),
