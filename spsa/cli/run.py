@@ -22,14 +22,16 @@ from spsa.report.table import terminal
 
 def _origin(store: Store, text: str, name: str, doubt: float, *, learned_steps: bool) -> Origin:
     """The moment that `RUN[@K]` names, for a new run of this name."""
-    parent, _, k = text.rpartition("@")
-    if not (k.isascii() and k.isdigit()) or store.find_run(text) is not None:
+    parent, at, k = text.rpartition("@")
+    if not at or store.find_run(text) is not None:
         parent, k = text, ""
+    elif not (k.isascii() and k.isdigit()):
+        remedy = f"behind @ belongs the number of a result, not {k!r}"
+        raise click.UsageError(f"there is no run named {text}; {remedy}")
     if parent == name:
         raise click.UsageError(f"run {name} cannot start from itself: name another one with --run")
     found = store.run(parent)
-    at = int(k) if k else found.applied
-    return Origin(run=found, k=at, doubt=doubt, learned_steps=learned_steps)
+    return Origin(run=found, k=int(k) if k else found.applied, doubt=doubt, learned_steps=learned_steps)
 
 
 @click.command()
