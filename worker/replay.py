@@ -33,7 +33,7 @@ _PLACE = re.compile(r"(?:(.+)/)?(\d{1,9})\.(\d{1,9})(?::(\d{1,9}))?", re.ASCII)
 def place_of(text: str) -> tuple[str | None, int, int, int | None]:
     """Run (None: the newest), iteration, batch and pair (None: all) of a place.
 
-    It is [RUN/]ITERATION.BATCH[:PAIR], numbered as in a worker's log; the pair counts from 1.
+    It is [RUN/]ITERATION.BATCH[:PAIR], numbered as in a worker's log: the pair is one of the run.
     """
     if (found := _PLACE.fullmatch(text)) is None:
         raise click.BadParameter(
@@ -62,7 +62,7 @@ def replay(place: str, settings: Settings, limits: EngineLimits) -> int:
             pgn_writer(settings.pgn, "plus", "minus", job.settings.time_control) as write,
             Pool(job.slots, limits) as pool,
         ):
-            loop = JobList(iter([job]), pool, received, partial(_told, claim.first_pair, write))
+            loop = JobList(iter([job]), pool, received, partial(_told, write))
             loop.play()
     if loop.failure is not None:
         raise TuningError(f"the batch cannot be played: {loop.failure}")
@@ -75,22 +75,21 @@ def _part(job: Job, pair: int | None) -> Job:
     """The job of the whole batch, or of one of its pairs."""
     if pair is None:
         return job
-    if not 1 <= pair <= len(job.pairings):
-        raise click.BadParameter(
-            f"the batch has pairs 1 to {len(job.pairings)}, not {pair}", param_hint="--replay"
-        )
-    return replace(job, pairings=(job.pairings[pair - 1],))
+    numbers = [pairing.number + 1 for pairing in job.pairings]
+    if pair not in numbers:
+        found = f"the batch has pairs {numbers[0]} to {numbers[-1]}, not {pair}"
+        raise click.BadParameter(found, param_hint="--replay")
+    return replace(job, pairings=(job.pairings[numbers.index(pair)],))
 
 
-def _told(
-    first: int, write: Callable[[Pair], None], event: Pair | PairVoid, _played: BatchResult
-) -> bool:
-    """Write down a pair of a batch that begins with pair `first`; no pair decides anything."""
+def _told(write: Callable[[Pair], None], event: Pair | PairVoid, _played: BatchResult) -> bool:
+    """Write down a pair; no pair decides anything."""
+    number = event.pairing.number + 1
     if isinstance(event, PairVoid):
-        echo(f"  pair {event.pairing.number - first + 1} void: {event.fault}")
+        echo(f"  pair {number} void: {event.fault}")
         return False
     write(event)
-    echo(f"  pair {event.pairing.number - first + 1}: {_results(event.tally)}")
+    echo(f"  pair {number}: {_results(event.tally)}")
     return False
 
 
