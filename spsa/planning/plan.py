@@ -25,22 +25,15 @@ _LARGEST_BUDGET = 64
 def budget_warnings(inputs: PlanInputs, usual: Recovery) -> Iterator[PlanWarning]:
     """The warnings about the number of games; `usual` is what they recover."""
     if usual.mean < 0:
-        yield PlanWarning(
-            name="spsa",
-            found=f"with these settings {inputs.design.algorithm} loses Elo",
-            remedy="use its defaults, or make its steps much smaller",
-        )
+        found = f"with these settings {inputs.design.algorithm} loses Elo"
+        yield PlanWarning("spsa", found, "use its defaults, or make its steps much smaller")
     elif usual.mean < _WORTH_IT:
-        yield _too_few(inputs, usual)
-
-
-def _too_few(inputs: PlanInputs, usual: Recovery) -> PlanWarning:
-    games = inputs.shape.iterations * inputs.shape.games
-    found = (
-        f"{games:,} games recover {usual.mean:.0%} of {inputs.elo_to_gain:g} Elo: "
-        "too few for so many parameters"
-    )
-    return PlanWarning(name="max_iterations", found=found, remedy=_remedy(inputs))
+        games = inputs.shape.iterations * inputs.shape.games
+        found = (
+            f"{games:,} games recover {usual.mean:.0%} of {inputs.elo_to_gain:g} Elo: "
+            "too few for so many parameters"
+        )
+        yield PlanWarning("max_iterations", found, _remedy(inputs))
 
 
 def _remedy(inputs: PlanInputs) -> str:
@@ -101,13 +94,12 @@ def size_warnings(inputs: PlanInputs, usual: Recovery) -> Iterator[PlanWarning]:
     if better > max(_WORTH_A_CHANGE, 2 * error):
         elo, by = better * inputs.elo_to_gain, 1.96 * error * inputs.elo_to_gain
         automatic = "" if shape.adapts else ', iterations_in_flight = "auto"'
-        yield PlanWarning(
-            name="games_per_iteration",
-            found=f"as many games in smaller iterations recover {elo:.1f} ± {by:.1f} Elo more of "
-            f"{inputs.elo_to_gain:g}, and the slots are as busy",
-            remedy=f"games_per_iteration = {fit.games}, max_iterations = {fit.iterations}"
-            + automatic,
+        found = (
+            f"as many games in smaller iterations recover {elo:.1f} ± {by:.1f} Elo more of "
+            f"{inputs.elo_to_gain:g}, and the slots are as busy"
         )
+        remedy = f"games_per_iteration = {fit.games}, max_iterations = {fit.iterations}{automatic}"
+        yield PlanWarning("games_per_iteration", found, remedy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,28 +234,21 @@ def in_flight_warnings(inputs: PlanInputs, free: int, busy: int | None) -> Itera
     """The warnings about the configured iterations in flight."""
     in_flight = inputs.shape.in_flight
     if inputs.builds_are_slower:
-        yield PlanWarning(
-            name="games_per_iteration",
-            found="its games end before the next engines are built, for any number in flight",
-            remedy=_fewer_builds(inputs.fitted, inputs.shape),
-        )
+        found = "its games end before the next engines are built, for any number in flight"
+        remedy = _fewer_builds(inputs.fitted, inputs.shape)
+        yield PlanWarning("games_per_iteration", found, remedy)
     if inputs.shape.adapts:
         yield from _fleet_warnings(inputs, busy)
     elif in_flight > free:
-        yield PlanWarning(
-            name="iterations_in_flight",
-            found=f"{in_flight} moves theta by outdated results",
-            remedy=f"{free} costs nothing",
-        )
+        found = f"{in_flight} moves theta by outdated results"
+        yield PlanWarning("iterations_in_flight", found, f"{free} costs nothing")
     elif not inputs.builds_are_slower and busy is not None and busy > in_flight:
         best = min(busy, free)
-        yield PlanWarning(
-            name="iterations_in_flight",
-            found=f"{in_flight} in flight lets slots wait for builds or for the last games of one",
-            remedy=f"{busy} would keep them busy, {free} costs nothing: use {best}"
-            if best > in_flight
-            else "more games in an iteration keep them busy",
-        )
+        remedy = "more games in an iteration keep them busy"
+        if best > in_flight:
+            remedy = f"{busy} would keep them busy, {free} costs nothing: use {best}"
+        found = f"{in_flight} in flight lets slots wait for builds or for the last games of one"
+        yield PlanWarning("iterations_in_flight", found, remedy)
 
 
 def _fewer_builds(fit: Shape, shape: Shape) -> str:
@@ -277,10 +262,8 @@ def _fleet_warnings(inputs: PlanInputs, busy: int | None) -> Iterator[PlanWarnin
     shape, games_needed = inputs.shape, inputs.games_needed
     if busy is None or games_needed is None or busy <= shape.in_flight:
         return
-    yield PlanWarning(
-        name="games_per_iteration",
-        found=f"{plural(busy, 'iteration')} in flight would keep "
-        f"{plural(games_needed.slots, 'slot')} busy, and a run of "
-        f"{shape.iterations} allows {shape.in_flight}: slots will wait",
-        remedy=games_needed.remedy(shape.in_flight),
+    found = (
+        f"{plural(busy, 'iteration')} in flight would keep {plural(games_needed.slots, 'slot')} "
+        f"busy, and a run of {shape.iterations} allows {shape.in_flight}: slots will wait"
     )
+    yield PlanWarning("games_per_iteration", found, games_needed.remedy(shape.in_flight))

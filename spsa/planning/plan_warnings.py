@@ -17,7 +17,7 @@ Told = tuple[str, str]
 """What was found, and a remedy."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PlanWarning:
     """A warning: a parameter or a key of config.toml, what was found, and a remedy."""
 
@@ -51,7 +51,7 @@ def side_warnings(space: Space, c_first: float) -> Iterator[PlanWarning]:
 
 def _about(parameter: Parameter, told: Iterable[Told]) -> Iterator[PlanWarning]:
     for found, remedy in told:
-        yield PlanWarning(name=parameter.name, found=found, remedy=remedy, line=parameter.line)
+        yield PlanWarning(parameter.name, found, remedy, parameter.line)
 
 
 def book_warnings(openings: Openings) -> Iterator[PlanWarning]:
@@ -59,17 +59,15 @@ def book_warnings(openings: Openings) -> Iterator[PlanWarning]:
     ahead = min(0.0, UNBALANCED_ELO, key=openings.games_with)
     if (games := openings.games_with(ahead)) > _WORTH_ANOTHER_BOOK:
         return
+    others, where = "balanced openings", '"builtin"'
     if ahead:
         others = f"openings in which one side is {ahead:g} Elo ahead"
         where = '"builtin:unbalanced"'
-    else:
-        others, where = "balanced openings", '"builtin"'
-    yield PlanWarning(
-        name="book",
-        found=f"{openings.draw_rate:.0%} of the games are draws, and one side is "
-        f"{openings.ahead:.0f} Elo ahead in the openings",
-        remedy=f"{others} would need {1 - games:.0%} fewer games: {where}",
+    found = (
+        f"{openings.draw_rate:.0%} of the games are draws, and one side is "
+        f"{openings.ahead:.0f} Elo ahead in the openings"
     )
+    yield PlanWarning("book", found, f"{others} would need {1 - games:.0%} fewer games: {where}")
 
 
 def _of_range(parameter: Parameter) -> Iterator[Told]:

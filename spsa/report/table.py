@@ -280,43 +280,30 @@ class TextTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         columns = self.view.for_people(self.rows)
-        cells = [[printable(c.text(row), CELL_LENGTH) for c in columns] for row in self.rows]
-        short = [
-            [
-                text[:_FOLDED] if one.kind == "text" else text
-                for one, text in zip(columns, row, strict=True)
-            ]
-            for row in cells
-        ]
+        cells = [[printable(c.text(row), CELL_LENGTH) for row in self.rows] for c in columns]
         wide = options.update(width=_WIDE)
         for most in sorted({max(0, column.rank) for column in columns}, reverse=True):
-            least = console.measure(self._table(columns, short, most), options=wide).maximum
+            chosen = [pair for pair in zip(columns, cells, strict=True) if pair[0].rank <= most]
+            short = [(c, [t[:_FOLDED] if c.kind == "text" else t for t in ts]) for c, ts in chosen]
+            least = console.measure(self._table(short), options=wide).maximum
             if fits := least <= options.max_width:
                 break
-        table = self._table(columns, cells, most, whole=fits)
+        table = self._table(chosen, whole=fits)
         if console.is_terminal:
             yield table
             return
         for line in console.render_lines(table, options, pad=False):
             yield Text("".join(segment.text for segment in line).rstrip(), no_wrap=True)
 
-    def _table(
-        self,
-        columns: Sequence[Column],
-        cells: Sequence[Sequence[str]],
-        most: int,
-        *,
-        whole: bool = False,
-    ) -> Table:
-        """Of the columns of rank `most` and below; only texts are folded if the rest is `whole`."""
+    def _table(self, filled: list[tuple[Column, list[str]]], *, whole: bool = False) -> Table:
+        """Of these columns and their texts; only texts are folded if the rest is `whole`."""
         table = Table(title=self.view.title, title_justify="left", box=None, pad_edge=False)
-        chosen = [i for i, one in enumerate(columns) if one.rank <= most]
-        for i in chosen:
-            justify: Literal["right", "left"] = "right" if columns[i].kind == "number" else "left"
-            no_wrap = whole and columns[i].kind != "text"
-            table.add_column(columns[i].heading, justify=justify, overflow="fold", no_wrap=no_wrap)
-        for row in cells:
-            table.add_row(*(row[i] for i in chosen))
+        for column, _ in filled:
+            justify: Literal["right", "left"] = "right" if column.kind == "number" else "left"
+            no_wrap = whole and column.kind != "text"
+            table.add_column(column.heading, justify=justify, overflow="fold", no_wrap=no_wrap)
+        for row in zip(*(texts for _, texts in filled), strict=True):
+            table.add_row(*row)
         return table
 
 
