@@ -31,7 +31,9 @@ def _origin(store: Store, text: str, name: str, doubt: float, *, learned_steps: 
     if parent == name:
         raise click.UsageError(f"run {name} cannot start from itself: name another one with --run")
     found = store.run(parent)
-    return Origin(run=found, k=int(k) if k else found.applied, doubt=doubt, learned_steps=learned_steps)
+    return Origin(
+        run=found, k=int(k) if k else found.applied, doubt=doubt, learned_steps=learned_steps
+    )
 
 
 @click.command()

@@ -96,22 +96,14 @@ def checked_space(config: Config, *, is_played: bool = False) -> Space:
         if not faults:
             wrong = (("delivery", "engine"), " ".join(str(error).split()), NAME_AN_ENGINE)
             faults = read_document(config.path).faults([wrong])
-    if faults or is_played:
-        faults += _book_faults(config)
+    if (faults or is_played) and (book := config.game_settings.book).sha256:  # else it is missing
+        try:
+            load(book)
+        except InvalidInput as error:
+            faults += error.faults
     if faults:
         raise InvalidInput(faults[:MAX_FAULTS])
     return space
-
-
-def _book_faults(config: Config) -> tuple[Fault, ...]:
-    """What is wrong in the book."""
-    book = config.game_settings.book
-    try:
-        if book.sha256:  # else it is missing
-            load(book)
-    except InvalidInput as error:
-        return error.faults
-    return ()
 
 
 def _engine_faults(config: Config, space: Space) -> tuple[Fault, ...]:
@@ -149,7 +141,8 @@ def prepare(config: Config, store: Store, space: Space, origin: Origin | None = 
                 raise
     if known.has_ended:
         raise NothingToDo(
-            f"run {known.name} is {known.status}: see `spsa-master status`; "
+            f"run {known.name} is {known.status}, and params.toml stays as it is: `spsa-master "
+            f"params export --format toml --run {known.name}` prints that of its result; "
             "`spsa-master set --iterations N` lengthens a finished run, --run NAME starts another"
         )
     again = reopened(config, store, known, space)
