@@ -235,7 +235,10 @@ def in_flight_warnings(inputs: PlanInputs, free: int, busy: int | None) -> Itera
     in_flight = inputs.shape.in_flight
     if inputs.builds_are_slower:
         found = "its games end before the next engines are built, for any number in flight"
-        remedy = _fewer_builds(inputs.fitted, inputs.shape)
+        remedy = "more games in an iteration, or a delivery without builds, keep slots busy"
+        if (fit := inputs.fitted).games > inputs.shape.games:
+            changed = f"games_per_iteration = {fit.games} and max_iterations = {fit.iterations}"
+            remedy = f"{changed} shorten it"
         yield PlanWarning("games_per_iteration", found, remedy)
     if inputs.shape.adapts:
         yield from _fleet_warnings(inputs, busy)
@@ -249,12 +252,6 @@ def in_flight_warnings(inputs: PlanInputs, free: int, busy: int | None) -> Itera
             remedy = f"{busy} would keep them busy, {free} costs nothing: use {best}"
         found = f"{in_flight} in flight lets slots wait for builds or for the last games of one"
         yield PlanWarning("iterations_in_flight", found, remedy)
-
-
-def _fewer_builds(fit: Shape, shape: Shape) -> str:
-    if fit.games > shape.games:
-        return f"games_per_iteration = {fit.games} and max_iterations = {fit.iterations} shorten it"
-    return "more games in an iteration, or a delivery without builds, keep slots busy"
 
 
 def _fleet_warnings(inputs: PlanInputs, busy: int | None) -> Iterator[PlanWarning]:

@@ -139,7 +139,7 @@ def plain(value: Any) -> Any:
 
 CELL_LENGTH = 500
 _WIDE = 9_999  # columns: enough for any table
-_FOLDED = 20  # columns that a text is given before others are given up
+_FOLDED = 20  # columns that a long text is given before others are given up
 LOG_WIDTH = 160
 """Columns of text in a file or a pipe, where no terminal sets them."""
 
@@ -281,11 +281,10 @@ class TextTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         columns = self.view.for_people(self.rows)
         cells = [[printable(c.text(row), CELL_LENGTH) for row in self.rows] for c in columns]
-        wide = options.update(width=_WIDE)
         for most in sorted({max(0, column.rank) for column in columns}, reverse=True):
             chosen = [pair for pair in zip(columns, cells, strict=True) if pair[0].rank <= most]
-            short = [(c, [t[:_FOLDED] if c.kind == "text" else t for t in ts]) for c, ts in chosen]
-            least = console.measure(self._table(short), options=wide).maximum
+            short = [(c, [_least(c, text) for text in texts]) for c, texts in chosen]
+            least = console.measure(self._table(short), options=options.update(width=_WIDE)).maximum
             if fits := least <= options.max_width:
                 break
         table = self._table(chosen, whole=fits)
@@ -305,6 +304,10 @@ class TextTable:
         for row in zip(*(texts for _, texts in filled), strict=True):
             table.add_row(*row)
         return table
+
+
+def _least(column: Column, text: str) -> str:
+    return text[:_FOLDED] if column.kind == "text" and len(text) > 3 * _FOLDED else text
 
 
 def sentence(text: str) -> Text:
