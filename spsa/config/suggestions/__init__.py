@@ -213,7 +213,8 @@ def _is_found(file: SourceFile, one: SourceConstant) -> bool:
 
 def _fits(file: SourceFile, element: Element) -> bool:
     """Whether its type, as far as the file tells, can hold what it has, and no bits are counted."""
-    bits = file.content[: element.start].rstrip().endswith((b"<<", b">>"))
+    near = file.content[max(0, element.start - 3) : element.start]
+    bits = near.rstrip().endswith((b"<<", b">>"))
     low, high = element.limits or (-_MAX_NUMBER, _MAX_NUMBER)
     return low <= element.number <= high and abs(element.number) <= _MAX_NUMBER and not bits
 
