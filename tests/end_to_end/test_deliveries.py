@@ -69,7 +69,7 @@ def test_a_run_is_played_probed_measured_and_replayed(way, tmp_path, sqlite_url)
     assert again.returncode == 0 and "as it was reported" in again.stdout + again.stderr
     if way == "path":
         tuner.validate("--games", 4)
-        assert "2 parameters probed, 0 dead" in tuner.ask("probe").stdout
+        assert "2 parameters probed, 0 dead" in tuner.ask("probe", code=1).stdout
         named = tuner.ask("status").stdout.split("take the result: `spsa-master ")[1].split("`")[0]
         told = tuner.ask(*named.split()).stdout
         subprocess.run(["python3", "net/net.py"], input=told, text=True, cwd=tuner.folder)
