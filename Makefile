@@ -80,8 +80,8 @@ format: $(VENV)/.test-installed
 engine-test:
 	cd engine && cargo test --release --quiet
 
-# Three processes on two cores: most tests wait for other processes.
-PYTEST := $(BIN)/python -m pytest -n 3 --durations=15
+# Two processes: most tests wait for other processes, and every core of a small machine has work.
+PYTEST := $(BIN)/python -m pytest -n 2 --durations=15
 
 test: lint engine-test
 	$(PYTEST) -m "not slow" $(ARGS)
