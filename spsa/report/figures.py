@@ -191,7 +191,7 @@ def moved_figure(history: RunHistory) -> Figure:
 
 
 def moved_height(parameters: int) -> int:
-    """In pixels."""
+    """The height of the plot of what moved, in pixels: a row for each parameter."""
     return max(180, 80 + _ROW * parameters)
 
 
