@@ -12,12 +12,15 @@ from spsa.config.space import write_keys
 from spsa.core.parameter import Parameter
 from spsa.live_display import counting, working
 from spsa.master.delivery_setup import temporary_delivery
-from spsa.master.probe import GAMES, Probed, Prober, Tried
+from spsa.master.probe import Probed, Prober, Tried
 from spsa.master.start import checked_space
 from spsa.openings.book import load
 from spsa.output import echo, echo_json
 from spsa.report.table import Column, TextTable, View, percent, records, terminal
 from spsa.text import plural
+
+_MOST_GAMES = 40
+"""Games that the engine plays with itself; positions come from each."""
 
 _LEAST_GROUP = 3
 """Fewer parameters are not worth a build for all of them at once."""
@@ -65,7 +68,7 @@ def probe(
     if unknown := sorted(set(only) - {p.name for p in space.active}):
         raise click.BadParameter(f"{unknown[0]!r} is no active parameter", param_hint="--only")
     wanted = [p for p in space.active if not only or p.name in only]
-    openings = _openings(config, GAMES)
+    openings = _openings(config)
     with temporary_delivery(config, space) as delivery:
         prober = Prober(space, delivery, config.game_settings, openings, nodes)
         with working("building the engine and searching with its start values"):
@@ -129,10 +132,11 @@ def _dead_groups(prober: Prober, wanted: Sequence[Parameter], start: Tried) -> I
         yield from dead
 
 
-def _openings(config: Config, count: int) -> tuple[str, ...]:
+def _openings(config: Config) -> tuple[str, ...]:
     """FENs from the whole length of the run's book."""
     openings = load(config.game_settings.book).openings
-    places = (i * len(openings) // count for i in range(min(count, len(openings))))
+    count = min(_MOST_GAMES, len(openings))
+    places = (i * len(openings) // count for i in range(count))
     return tuple(openings[place].board().fen() for place in places)
 
 

@@ -115,10 +115,11 @@ class MachineQueries(Database):
         """
         asked = {"sha256": sha256, "worker_id": worker_id}
         with self._read() as connection:
-            for *columns, owner in connection.execute(_OF_TOKEN, asked):
-                its = zip(Machine.__table__.c.keys(), columns, strict=True)
-                return Machine(**dict(its)), owner
-        return None
+            found = connection.execute(_OF_TOKEN, asked).one_or_none()
+        if found is None:
+            return None
+        *columns, owner = found
+        return Machine(**dict(zip(Machine.__table__.c.keys(), columns, strict=True))), owner
 
     def place_of(self, machine: str, sha256: str) -> str | None:
         """Where the master keeps the file with this hash, empty if only in the database.

@@ -31,7 +31,7 @@ from spsa.uci.engine import Limit, UciEngine
 A_GAME = 6
 """Positions of one game."""
 
-GAMES, _LEAST_GAMES = 40, 4
+_LEAST_GAMES = 4
 _NODES = 500_000  # that an engine searches in all positions: quick searches have more of them
 
 _NEARLY_ALL = 0.9  # of the moves: what changes so many is no strength
@@ -163,7 +163,8 @@ class Prober:
         with self._running(engine) as running:
             nodes = sum(_search(running, self.openings[0], limit).nodes for limit in self.limits)
             games = max(_LEAST_GAMES, _NODES // (A_GAME * max(1, nodes)))
-            played = (_game(running, fen, quick) for fen in self.openings[:: ceil(GAMES / games)])
+            spread = self.openings[:: ceil(len(self.openings) / games)]
+            played = (_game(running, fen, quick) for fen in spread)
             spaced = (islice(game, 0, _APART * A_GAME, _APART) for game in played)
             self.positions = [position for game in spaced for position in game]
         start, again = (self._searched(0, engine) for _ in range(2))

@@ -12,7 +12,7 @@ from spsa.builds.smoke import limit_of_depth, limit_of_nodes
 from spsa.core.params import Space
 from spsa.db.master_queries import Side, Sides
 from spsa.errors import BuildFailed
-from spsa.master.probe import Probed, Prober, Search, Tried, _quicker
+from spsa.master.probe import A_GAME, Probed, Prober, Search, Tried, _quicker
 
 ENGINE = (FIXTURES / "probe/engine.sh").read_text()
 FEN = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
@@ -36,9 +36,9 @@ class Picky(FixedDelivery):
 
 def test_the_side_that_can_be_built_is_searched(tmp_path):
     margin = parameter("margin")
-    prober = Prober(Space((margin,)), Picky(tmp_path), TERMS, [FEN], 5000)
+    prober = Prober(Space((margin,)), Picky(tmp_path), TERMS, [FEN] * 4, 5000)
     start, reproducible = prober.start()
-    assert reproducible
+    assert reproducible and len(prober.positions) == 4 * A_GAME, "of each opening of a short book"
     found = prober.probed(margin, start, bounds=False)
     assert found.tried["plus"].failure == "margin overflows"
     assert (found.tried["minus"].failure, found.tried["minus"].value) == ("", 42)
