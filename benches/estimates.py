@@ -1,7 +1,7 @@
 """`python -m benches.estimates`: which theta of a run is the best one.
 
 Every rule tunes the same synthetic engines with its defaults; printed is the part of the Elo
-to gain that its final, averaged and supported theta recover, and, where the rule has intervals, how
+to gain that its final and supported theta recover, and, where the rule has intervals, how
 many of the best values lie within the 95% interval of the supported one.
 """
 
@@ -74,17 +74,16 @@ class Found:
     """Mean parts recovered, 0..1, and the part of best values inside the 95% intervals, if any."""
 
     final: float
-    averaged: float
     supported: float
     covered: float | None
 
     def __str__(self) -> str:
-        thetas = f"{self.final:.2f} / {self.averaged:.2f} / {self.supported:.2f}"
+        thetas = f"{self.final:.2f} / {self.supported:.2f}"
         return thetas if self.covered is None else f"{thetas}, {self.covered:.0%}"
 
 
 def found(case: Case, rule: str, runs: int, seed: int) -> Found:
-    """What the three thetas of so many runs are worth."""
+    """What the two thetas of so many runs are worth."""
     problem = case.problem(runs)
     engine = case.assumptions.engines(problem, runs, np.random.default_rng([seed, 0]))
     watched = Observed(create(rule, {}, problem))
@@ -94,10 +93,8 @@ def found(case: Case, rule: str, runs: int, seed: int) -> Found:
     states: Iterator[Observation] = simulated_run.run(watched, np.random.default_rng([seed, 1]))
     end = deque(states, maxlen=1).pop()
     supported = watched.supported(end)
-    assert supported is not None  # there were results
     return Found(
         _recovered(engine, problem.start, watched.theta(end)),
-        _recovered(engine, problem.start, end.average.mean),
         _recovered(engine, problem.start, supported.mean),
         _covered(engine, supported),
     )
@@ -117,7 +114,7 @@ def _covered(engine: Quadratic, belief: Belief) -> float | None:
 @click.option("--runs", type=click.IntRange(min=2), default=300, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 def main(runs: int, seed: int) -> None:
-    """Final / averaged / supported theta: part recovered, and cover of the 95% intervals."""
+    """Final / supported theta: part recovered, and cover of the 95% intervals."""
     click.echo("| rule | " + " | ".join(case.name for case in CASES) + " |")
     click.echo("|---" * (len(CASES) + 1) + "|")
     for rule in algorithms():

@@ -180,9 +180,9 @@ class Rule(ABC):
         """The measured Elo, shape (1,), as far as the rule lets it count."""
         return outcome.elo
 
-    def belief(self, _state: State) -> Belief | None:
-        """The rule's estimate of the optimum; None for a rule without one."""
-        return None
+    def belief(self, state: State) -> Belief:
+        """The rule's estimate of the optimum; only some rules have one."""
+        raise NotImplementedError
 
 
 def perturbed(centre: Vector, rng: np.random.Generator, a_k: float, c_k: float) -> Perturbation:

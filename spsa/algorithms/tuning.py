@@ -1,16 +1,15 @@
 """Applies a rule to a space: from theta to the values of two engines, and from games to theta.
 
-Beside theta there are two estimates of the best values: the average of theta, and what the games
-support, which is the belief of the rule, or of a witness. Pure: the same seed, state and counts
-give the same numbers, bit for bit. The master acts on these numbers; `doctor` computes them again
-and compares.
+Beside theta there is an estimate of the best values: what the games support, which is the belief of
+the rule, or of a witness. Pure: the same seed, state and counts give the same numbers, bit for bit.
+The master acts on these numbers; `doctor` computes them again and compares.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, ulp
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -22,39 +21,19 @@ from spsa.core import Estimates, Update, derived_seed
 from spsa.core.params import PlayedValues, Space, Vector
 from spsa.core.scoring import Tally
 
-_ETA = 3
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Average:
-    """The average of `count` thetas; `mean` has the shape of theta, (n,)."""
-
-    count: float
-    mean: Vector
-
-    def with_next(self, theta: Vector) -> Self:
-        """The average with one more theta."""
-        count = self.count + 1
-        weight = (_ETA + 1) / (count + _ETA)
-        return type(self)(count, self.mean + weight * (theta - self.mean))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """The state of a rule, the average of its theta, the witness's state, and sums over results.
-
-    There are sums for several time controls only.
-    """
+    """The states of a rule and of its witness, and sums over results for several time controls."""
 
     rule: State
-    average: Average
     witness: State
     time_controls: TimeControlSums | None
 
 
 @dataclass(frozen=True, eq=False)  # no slots: the witness is made once
 class Observed:
-    """A rule with an average of its theta, and with a witness if it has no belief of its own.
+    """A rule, with a witness if it has no belief of its own.
 
     A witness is a `mixture` that is told the same outcomes but chooses no points. As far as its
     model is true, it does not matter who chose the points. The model has one curvature for all
@@ -72,12 +51,11 @@ class Observed:
         return None if believes else create("mixture", {}, self.rule.problem)
 
     def start(self) -> Observation:
-        zero, several = np.zeros_like(self.rule.problem.start), self.time_controls
+        several, size = self.time_controls, self.rule.problem.start.shape[-1]
         return Observation(
             self.rule.start(),
-            Average(0, zero),
             self.witness and self.witness.start(),
-            TimeControlSums.nothing(several, zero.shape[-1]) if several > 1 else None,
+            TimeControlSums.nothing(several, size) if several > 1 else None,
         )
 
     def theta(self, state: Observation) -> Vector:
@@ -87,15 +65,13 @@ class Observed:
         return self.rule.ask(state.rule, k, rng)
 
     def tell(self, state: Observation, outcome: Outcome) -> Observation:
-        after = self.rule.tell(state.rule, outcome)
-        average = state.average.with_next(self.rule.theta(after))
         witness = self.witness and self.witness.tell(state.witness, outcome)
-        return replace(state, rule=after, average=average, witness=witness)
+        return replace(state, rule=self.rule.tell(state.rule, outcome), witness=witness)
 
     def forked(self, state: Observation, carry: Carry) -> Observation:
         """What this rule knew on another problem, as the start of a run on this one.
 
-        Its average has no theta yet, and its sums are for the caller to carry.
+        Its sums are for the caller to carry.
         """
         return replace(
             self.start(),
@@ -103,10 +79,8 @@ class Observed:
             witness=self.witness and self.witness.carried(state.witness, carry),
         )
 
-    def supported(self, state: Observation) -> Belief | None:
-        """The optimum that all games together suggest; None before the first outcome."""
-        if state.average.count == 0:
-            return None
+    def supported(self, state: Observation) -> Belief:
+        """The optimum that all games together suggest."""
         if self.witness is None:
             return self.rule.belief(state.rule)
         return self.witness.belief(state.witness)
@@ -254,18 +228,13 @@ class Tuning:
         """The sums over results by time control; None for a single time control."""
         return self.observed.load(state).time_controls
 
-    def estimates(self, state: Mapping[str, Any]) -> Estimates:
-        """The estimates that belong to this state."""
-        return self._estimates(self.observed.load(state))
-
     def _estimates(self, state: Observation) -> Estimates:
-        average, belief = state.average, self.observed.supported(state)
-        supported, supported_sd = self._by_values(belief)
+        belief = self.observed.supported(state)
+        sd = belief.deviation
         return Estimates(
-            averaged=self._natural(average.mean) if average.count > 1 else None,
-            supported=supported,
-            supported_sd=supported_sd,
-            better_step=None if belief is None else self._better_steps(belief),
+            supported=self._natural(belief.mean),
+            supported_sd=None if sd is None else self._by_name(sd * self.space.step),
+            better_step=self._better_steps(belief),
         )
 
     def _better_steps(self, belief: Belief) -> dict[str, float] | None:
@@ -275,15 +244,6 @@ class Tuning:
         factors = zip(self.space.active, belief.too_large.tolist(), strict=True)
         better = {p: p.nearest_step(p.step / factor) for p, factor in factors if factor != 1.0}
         return {p.name: step for p, step in better.items() if step != p.step} or None
-
-    def _by_values(
-        self, known: Belief | None
-    ) -> tuple[dict[str, float] | None, dict[str, float] | None]:
-        """Mean and standard deviation in the units of params.toml, if they are known."""
-        if known is None:
-            return None, None
-        mean, deviation = self._natural(known.mean), known.deviation
-        return mean, None if deviation is None else self._by_name(deviation * self.space.step)
 
     def _generator(self, what: str, k: int) -> np.random.Generator:
         seed = self.observed.rule.problem.seed

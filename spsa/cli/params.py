@@ -51,9 +51,8 @@ def _values_options(command: Command) -> Command:
     theta_option = click.option(
         "--theta",
         type=click.Choice([theta.value for theta in ThetaChoice]),
-        help="With --run; start: what it was started with; final (default): theta now; averaged: "
-        "the mean over iterations, late ones weigh more; supported: the optimum that all games "
-        "together suggest.",
+        help="With --run; start: what it was started with; final (default): theta now; supported: "
+        "the optimum that all games together suggest.",
     )
     return run_option(theta_option(command))
 

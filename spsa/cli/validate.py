@@ -79,9 +79,8 @@ def limit(
     "--theta",
     default="final",
     show_default=True,
-    metavar="final|averaged|supported|ITERATION",
-    help="Where the rule ended, the average, in which late iterations weigh more, where all games "
-    "together put the optimum, or theta after a result.",
+    metavar="final|supported|ITERATION",
+    help="Where the rule ended, where all games together put the optimum, or theta after a result.",
 )
 @click.option(
     "--against",

@@ -83,8 +83,8 @@ class StoredFile(Base, kw_only=True):
 class Compared:
     """What a validation compares.
 
-    `theta` and `against` are "final", "averaged", "supported", "start", the number of a result, or
-    the name of an engine, which has no parameters. `time_control` is None for that of the tuning.
+    `theta` and `against` are "final", "supported", "start", the number of a result, or the name of
+    an engine, which has no parameters. `time_control` is None for that of the tuning.
     `sprt` has the two hypotheses of a sequential test in normalised Elo, None for a match of a
     fixed length. `background`: the master plays it while it tunes.
     """

@@ -88,7 +88,7 @@ def counted_after(purges: int, results: Results, purged: Iterable[Batch]) -> Res
 def replay(tuning: Tuning, results: Results) -> Iterator[Update]:
     """The start, and theta after each result, in their order."""
     theta, state = tuning.start()
-    last = Update(k=0, theta=theta, state=state, delta={}, estimates=tuning.estimates(state))
+    last = Update(k=0, theta=theta, state=state, delta={})
     yield last
     for iteration in results.iterations:
         if iteration.tally.pairs:

@@ -335,7 +335,6 @@ class ThetaChoice(StrEnum):
 
     START = "start"
     FINAL = "final"
-    AVERAGED = "averaged"
     SUPPORTED = "supported"
 
 
@@ -343,7 +342,6 @@ def _thetas(run: Run) -> dict[ThetaChoice, Mapping[str, float] | None]:
     return {
         ThetaChoice.START: run.start_theta,
         ThetaChoice.FINAL: run.theta,
-        ThetaChoice.AVERAGED: run.estimates.averaged,
         ThetaChoice.SUPPORTED: run.estimates.supported,
     }
 
@@ -370,7 +368,7 @@ def is_theta(word: str) -> bool:
 
 
 def named_theta(store: Store, run: Run, word: str) -> tuple[Values, int]:
-    """The theta "start", "final", "averaged" or "supported", or that after a result.
+    """The theta "start", "final" or "supported", or that after a result.
 
     Returns the values that engines get, and how many results it holds.
 

@@ -24,15 +24,14 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 class ParameterStatus(Parameter):
     """A parameter whose `value` is that of theta now, with what else is known of it.
 
-    `averaged` and `supported` are None as long as nothing is known, deviations also where a
-    parameter is frozen, or the games do not say them. `better_step` is the step that the games
+    `supported` is None as long as nothing is known, its deviation also where a parameter is frozen,
+    or the games do not say it. `better_step` is the step that the games
     suggest, where the present one looks far too large or small. `path` is theta at some results,
     the start first; it is empty where it was not read.
     """
 
     start: float
     played: float
-    averaged: float | None
     supported: float | None
     supported_sd: float | None
     better_step: float | None
@@ -86,7 +85,6 @@ PARAMETERS = View(
         Column("name", "name", kind="name"),
         Column("start", "start", rank=3),
         Column("value", "now"),
-        Column("averaged", "averaged", rank=6, note="late iterations weigh most"),
         *values("supported", "better_step"),
         Column("", "supported", "other_supported", rank=5, note="by all games together"),
         Column("supported_sd", "± sd", rank=5, note="by the rule's own model"),

@@ -153,7 +153,6 @@ def test_the_belief_is_the_gain_of_engines_drawn_by_their_evidence_without_a_dev
     of = rule(problem(start))
     state = told(of, *(played(start + 0.1, np.array([2.0, -1.0]), GOOD) for _ in range(4)))
     belief = of.belief(state)
-    assert belief is not None
     assert belief.mean == pytest.approx(of.theta(state))
     assert belief.deviation is None
     likely = PRIOR * np.exp(state.evidence[:, 0])

@@ -153,11 +153,8 @@ def some_tallies(count):
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_estimates_are_there_as_soon_as_there_is_something_to_estimate_from(algorithm):
     rules = tuned(algorithm=algorithm)
-    _, state = rules.start()
     first, second = (answer.estimates for _, _, answer in walked(rules, some_tallies(2)))
-    assert set(astuple(rules.estimates(state))) == {None}
-    assert first.averaged is None
-    for values in (first.supported, second.averaged, second.supported):
+    for values in (first.supported, second.supported):
         assert list(values) == [p.name for p in SPACE.parameters]
     known = (first.supported_sd, second.supported_sd)
     assert (None in known) == (not algorithm.startswith("bspsa")), "only these have intervals"
@@ -178,11 +175,12 @@ def test_estimates_are_there_as_soon_as_there_is_something_to_estimate_from(algo
 )
 def test_a_better_step_is_one_that_the_file_may_have(monkeypatch, factor, better):
     rules = tuned(algorithm="mixture")
-    theta, state = rules.start()
+    theta, _ = rules.start()
     wrong = [factor if name in ("margin", "low", "ratio", "fine") else 1.0 for name in ACTIVE]
     belief = Belief(rules.space.steps(theta), None, np.zeros(1), np.array(wrong))
     monkeypatch.setattr(Observed, "supported", lambda *_: belief)
-    assert rules.estimates(state).better_step == (better and pytest.approx(better))
+    ((_, _, answer),) = walked(rules, some_tallies(1))
+    assert answer.estimates.better_step == (better and pytest.approx(better))
 
 
 @settings(unhurried, max_examples=10)
@@ -190,7 +188,7 @@ def test_a_better_step_is_one_that_the_file_may_have(monkeypatch, factor, better
 @given(seeds, tallies)
 def test_all_thetas_are_within_the_bounds_and_leave_frozen_parameters(algorithm, seed, results):
     for _, _, answer in walked(tuned(seed=seed, algorithm=algorithm), results):
-        for values in (answer.theta, answer.estimates.averaged, answer.estimates.supported):
+        for values in (answer.theta, answer.estimates.supported):
             for p in SPACE.parameters if values else ():
                 assert p.minimum <= values[p.name] <= p.maximum
                 assert p.active or values[p.name] == p.value
@@ -257,7 +255,6 @@ def test_a_fork_has_theta_and_deviations_between_the_posterior_and_the_prior(alg
         assert there == pytest.approx(theta)
         loaded = fork.observed.load(known)
         assert fork.observed.theta(loaded) == pytest.approx(values.steps(theta))
-        assert loaded.average.count == 0
         widths.append(fork.observed.rule.belief(loaded.rule).deviation)
     posterior = before.observed.rule.belief(before.observed.load(state).rule).deviation
     assert (widths[0] <= widths[1]).all() and (widths[1] <= widths[2] + 1e-9).all()

@@ -1,4 +1,4 @@
-"""Which theta: the final, the averaged or the supported one, as people and programs get it."""
+"""Which theta: the final or the supported one, as people and programs get it."""
 
 import pytest
 from builders import new_validation, stage
@@ -13,10 +13,8 @@ from spsa.db.tables import Compared
 from spsa.master.delivery_setup import delivery_settings
 
 START = {"margin": 200.0, "depth": 3.0}
-AVERAGED = {"margin": 231.4, "depth": 4.2}
 SUPPORTED = {"margin": 252.6, "depth": 5.0}
 KNOWN = {
-    "averaged": AVERAGED,
     "supported": SUPPORTED,
     "supported_sd": {"margin": 7.0, "depth": 0.25},
     "better_step": {"margin": 3.0},
@@ -53,7 +51,7 @@ def test_each_theta_is_to_be_had_as_a_patch_and_validated(tuned, ask, transcript
     tuned.store.release_master_lease(tuned.master)
     asked = []
     monkeypatch.setattr("spsa.cli.validate.play_match", lambda _held, _run, it: asked.append(it))
-    for name, margin, depth in (("final", 221, 4), ("averaged", 231, 4), ("supported", 253, 5)):
+    for name, margin, depth in (("final", 221, 4), ("supported", 253, 5)):
         words = () if name == "final" else ("--theta", name)
         assert ask("validate", *words, "--sprt", 0, 5).code == 130
         plus, minus = {"margin": margin, "depth": depth}, {"margin": 200, "depth": 3}
@@ -72,7 +70,7 @@ def test_a_validation_says_which_theta_it_measured(tuned, transcript):
     for plus, compared in (
         ({"margin": 221, "depth": 4}, {}),
         ({"margin": 300, "depth": 5}, {}),
-        ({"x": 1}, {"theta": "averaged"}),
+        ({"x": 1}, {"theta": "supported"}),
         ({"x": 1}, {"theta": "1"}),
     ):
         match = {"plus_parameters": plus, "compared": Compared(**compared), "opened_on": 1}

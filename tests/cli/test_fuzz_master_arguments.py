@@ -26,7 +26,7 @@ PARSED = frozenset({"status", "demo", "validate", "serve"})
 LONG_PATH = "x" * 5000
 TEXTS = (
     *("small", "first", "nobody", "", " ", "w1", "1", "1:2", "3:0-9", "2h", "1d", "-5m", "now"),
-    *("2026-01-01", "2026-13-45", "9999-12-31T23:59:59Z", "final", "averaged", "mixture,spsa"),
+    *("2026-01-01", "2026-13-45", "9999-12-31T23:59:59Z", "final", "supported", "mixture,spsa"),
     *("worker", "master", "config.toml", "params.toml", "engine", "pipe", "none.toml", "."),
     *("src/engine_constants.rs", "/dev/null/none", "/dev/full", LONG_PATH, "1,2,3", "0..5"),
     *("sqlite:///spsa.db", "sqlite:///none.db", "sqlite:///engine", "postgresql://h:1/d", "x://y"),

@@ -158,7 +158,7 @@ def other_state(run):
     return json.dumps(rule.dump(state))
 
 
-@pytest.mark.parametrize("broken", [other_state, '{"rule": 3, "average": 5}', "[]"])
+@pytest.mark.parametrize("broken", [other_state, '{"rule": 3, "witness": 5}', "[]"])
 def test_a_state_that_was_changed_is_found(sqlite_store, sql, broken):
     run = tuned(sqlite_store)
     sql("UPDATE spsa_run SET state = :s", s=broken(run) if callable(broken) else broken)
