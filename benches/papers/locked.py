@@ -355,7 +355,7 @@ def group_result(
         before, theta = theta, one.theta(state)
         move = np.maximum(move, np.abs(theta - before).max(axis=-1))
     gained = losses.engine.elo(theta) - losses.engine.elo(losses.start)
-    belief = one.belief(state)
+    belief = one.belief(state) if one.believes else None
     believed = belief.gained[:, 0] if belief else np.full(chosen.runs, np.nan)
     found = np.ones_like(theta) if belief is None or belief.too_large is None else belief.too_large
     told, true = found != 1.0, _true_factor(losses)

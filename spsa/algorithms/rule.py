@@ -180,8 +180,13 @@ class Rule(ABC):
         """The measured Elo, shape (1,), as far as the rule lets it count."""
         return outcome.elo
 
+    @property
+    def believes(self) -> bool:
+        """Whether the rule has a `belief`."""
+        return type(self).belief is not Rule.belief
+
     def belief(self, state: State) -> Belief:
-        """The rule's estimate of the optimum; only some rules have one."""
+        """The rule's estimate of the optimum."""
         raise NotImplementedError
 
 

@@ -47,8 +47,7 @@ class Observed:
 
     @cached_property
     def witness(self) -> Rule | None:
-        believes = type(self.rule).belief is not Rule.belief
-        return None if believes else create("mixture", {}, self.rule.problem)
+        return None if self.rule.believes else create("mixture", {}, self.rule.problem)
 
     def start(self) -> Observation:
         several, size = self.time_controls, self.rule.problem.start.shape[-1]
