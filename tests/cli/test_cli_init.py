@@ -39,6 +39,7 @@ def engine():
     shutil.copy(SMALL, "small")
 
 
+@pytest.mark.slow_on("beside its network")
 @pytest.mark.parametrize("situation", TRIED)
 def test_what_the_trial_teaches_is_written(situation, transcript, folder, monkeypatch):
     clock = SimpleNamespace(monotonic=count(0, 5).__next__)

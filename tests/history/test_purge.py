@@ -339,6 +339,7 @@ def test_every_iteration_has_the_shares_and_every_claim_its_own_time_control(sto
     assert any("games by time control" in one for one in violations(store, tested.now()))
 
 
+@pytest.mark.slow_on("spsa")
 @pytest.mark.parametrize("algorithm", ["mixture", "spsa"])
 def test_theta_is_the_replay_of_the_parts(store, sql, algorithm):
     one = finished(store, game_settings=TWO, algorithm=algorithm)

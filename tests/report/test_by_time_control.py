@@ -109,12 +109,13 @@ def test_two_time_controls_that_pull_a_parameter_apart_are_told():
     assert alarms(three, 2) == {"calm"}
 
 
-@pytest.mark.slow_on("pull1", "pull2")
+@pytest.mark.slow
 @pytest.mark.parametrize("pull", [np.zeros((2, 2)), np.full((2, 2), 0.03), np.zeros((3, 2))])
 def test_time_controls_that_agree_are_hardly_ever_told_apart(pull):
     assert sum(bool(alarms(pull, seed)) for seed in range(60)) <= 1
 
 
+@pytest.mark.slow
 def test_one_that_says_nothing_is_not_against_the_others():
     pull = np.array([[0.06, 0.06], [0.0, 0.0]])
     assert sum(bool(alarms(pull, seed)) for seed in range(60)) <= 3

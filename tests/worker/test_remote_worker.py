@@ -321,6 +321,7 @@ def left(file):
     return {path.name for path in file.parent.iterdir() if "pyz" in path.name} - {file.name}
 
 
+@pytest.mark.slow
 def test_an_old_worker_becomes_the_servers_before_it_registers(start_pyz, server, play, file):
     old, new = repacked("old"), repacked("new")
     server.offer(new)
@@ -566,7 +567,7 @@ def test_an_older_python_gets_a_sentence_and_a_newer_one_runs_it(pyz, python):
         assert done.stderr.startswith("worker.pyz needs Python 3.11 or newer, and this is ")
 
 
-@pytest.mark.slow_on("chess")
+@pytest.mark.slow
 @pytest.mark.parametrize("lacking", ["worker/runner/pool.py", "chess/__init__.py"])
 def test_one_that_could_not_play_does_not_say_its_version(pyz, tmp_path, lacking):
     """A worker tries its new version so before it replaces itself."""
