@@ -1,6 +1,7 @@
 """`spsa-master probe`: what each parameter changes, before any game is played."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
 
@@ -62,6 +63,7 @@ def probe(
     Shows what a step of each changes, and names the parameters that change nothing, that crash the
     engine, and whose bounds change no more than a step does.
     Ends with 1 if a parameter is useless: dead, failing, or one that changes nearly every move.
+    Ctrl-C ends it with what was found so far.
     """
     with working("checking params.toml against the engine"):
         space = checked_space(config)
@@ -90,7 +92,8 @@ def probe(
         probed = list(_dead_groups(prober, wanted, start))
         dead = {one.parameter.name for one in probed}
         living = [parameter for parameter in wanted if parameter.name not in dead]
-        with counting(f"probing {plural(len(living), 'parameter')}", len(living)) as advance:
+        what = f"probing {plural(len(living), 'parameter')}"
+        with suppress(KeyboardInterrupt), counting(what, len(living)) as advance:
             for n, parameter in enumerate(living, start=1):
                 echo(f"{n} of {len(living)}: {parameter.name}", err=True)
                 probed.append(prober.probed(parameter, start, bounds=not no_bounds))
@@ -111,15 +114,14 @@ def probe(
     if write and useless and reproducible:
         write_keys(config.run.params, "active", dict.fromkeys(useless, False))
         echo(f"{config.run.params}: not tuned any more: {', '.join(useless)}", err=True)
-    return 1 if useless else 0
+    return 130 if len(probed) < len(wanted) else int(bool(useless))
 
 
 def _dead_groups(prober: Prober, wanted: Sequence[Parameter], start: Tried) -> Iterator[Probed]:
     """The parameters of each group that changes nothing as a whole."""
     by_group = attrgetter("group")
     for name, members in groupby(sorted(wanted, key=by_group), by_group):
-        group = list(members)
-        if len(group) < _LEAST_GROUP:
+        if len(group := list(members)) < _LEAST_GROUP:
             continue
         with working(f"trying the {len(group)} parameters of the group {name!r} at once"):
             dead = prober.group_if_dead(group, start)
@@ -141,8 +143,7 @@ def _openings(config: Config) -> tuple[str, ...]:
 
 
 def _told(probed: Sequence[Probed]) -> Iterator[str]:
-    faulty = [one for one in probed if one.findings]
-    for one in faulty:
+    for one in probed:
         yield from (f"{one.parameter.name}: {finding}" for finding in one.findings)
-    dead = sum(one.is_dead for one in probed)
-    yield f"{plural(len(probed), 'parameter')} probed, {dead} dead, {len(faulty)} with findings"
+    dead, faulty = sum(one.is_dead for one in probed), sum(bool(one.findings) for one in probed)
+    yield f"{plural(len(probed), 'parameter')} probed, {dead} dead, {faulty} with findings"

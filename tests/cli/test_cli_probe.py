@@ -5,6 +5,8 @@ import sys
 import pytest
 from transcripts import headings
 
+from spsa.master.probe import Prober
+
 ENGINE = """\
 import random
 import sys
@@ -38,8 +40,15 @@ PARAMS = "[{}]\nvalue = 30\nmin = 0\nmax = 100\nstep = 10\n"
 UCI = '[delivery]\nkind = "uci"\nengine = "engine"\n'
 
 
+def _probed(self, parameter, *given, probed=Prober.probed, **named):
+    if parameter.name == "ctrl_c":
+        raise KeyboardInterrupt
+    return probed(self, parameter, *given, **named)
+
+
 @pytest.fixture(autouse=True)
-def folder(folder):
+def folder(folder, monkeypatch):
+    monkeypatch.setattr(Prober, "probed", _probed)
     (folder / "engine.py").write_text(ENGINE)
     engine = folder / "engine"
     engine.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E {folder / "engine.py"} "$@"\n')
