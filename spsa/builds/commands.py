@@ -181,7 +181,7 @@ def level_flags(
 
 def _errors(said: str) -> str:
     """What a compiler said from the first line that begins as an error, else the end of it."""
-    lines = said.strip().splitlines()
+    lines = said.partition("\nStack backtrace:")[0].strip().splitlines()  # of RUST_BACKTRACE
     first = (i for i, line in enumerate(lines) if line.startswith("error"))
     begin = next(first, max(0, len(lines) - _SHOWN_LINES))
     return "\n".join(lines[begin : begin + _SHOWN_LINES])

@@ -49,8 +49,9 @@ _SUBCOMMAND = re.compile(r"(?m)^[ |]*std(?:err|out): +uci\b")
 """The usage of a program that is an engine only by a word behind its name."""
 _CHOICES = re.compile(r"name one of: (.+)")
 _ADVICE = (
+    (r"toolchain .* not installed", "install it, or set RUSTUP_TOOLCHAIN to one that is here"),
     (
-        r"E0554|channel of|requires rustc|newer version of Cargo|toolchain .* is not installed",
+        r"E0554|channel of|requires rustc|newer version of Cargo",
         "it needs another Rust: `rustup toolchain install nightly`, then set RUSTUP_TOOLCHAIN",
     ),
     (
