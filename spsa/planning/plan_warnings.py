@@ -9,7 +9,7 @@ from spsa.core.parameter import Parameter
 from spsa.core.params import Space
 from spsa.planning.plan_inputs import UNBALANCED_ELO, Openings
 
-_MIN_STEPS, _MAX_STEPS = 4.0, 60.0  # of a range; Fishtest's usual range has 20
+_MIN_STEPS, _MAX_STEPS = 4.0, 100.0  # of a range; Fishtest's has 20, of `init` at most 96
 
 _WORTH_ANOTHER_BOOK = 0.9  # of the games
 
