@@ -138,8 +138,7 @@ def _openings(config: Config) -> tuple[str, ...]:
     """FENs from the whole length of the run's book."""
     openings = load(config.game_settings.book).openings
     count = min(_MOST_GAMES, len(openings))
-    places = (i * len(openings) // count for i in range(count))
-    return tuple(openings[place].board().fen() for place in places)
+    return tuple(openings[i * len(openings) // count].board().fen() for i in range(count))
 
 
 def _told(probed: Sequence[Probed]) -> Iterator[str]:

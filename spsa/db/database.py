@@ -147,8 +147,11 @@ def _translation(url: sa.URL, error: DBAPIError) -> Exception:
     is_unreachable = isinstance(error, DriverError | InterfaceError) or error.connection_invalidated
     # a server that only reads now may be a standby, which will write
     if is_unreachable or code == _READ_ONLY_SQL_TRANSACTION:
-        about_tls = "SSL" in message or "certificate" in message
-        return DatabaseUnreachable(said + (TLS_REMEDY if about_tls else ""))
+        if "SSL" in message or "certificate" in message:
+            said += TLS_REMEDY
+        elif "unable to open" in message:
+            said += "; its folder has to be there, and writable"
+        return DatabaseUnreachable(said)
     return TuningError(said)
 
 
