@@ -2,7 +2,7 @@
 
 A run tunes a random engine. Then the engine changes: its optimum drifts, or everything about it is
 drawn anew. Runs of the new version differ in their start: the values before any tuning, the theta
-of the run without its knowledge, or the theta with its knowledge and a doubt.
+of the run without its knowledge, or the theta with its knowledge.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ CHANGES: Mapping[str, float | None] = MappingProxyType(
 )
 """The standard deviation of the drift of every optimum, in steps; None: a new engine."""
 
-FIRST_VALUES, THETA = "first values", "theta alone"
+FIRST_VALUES, THETA, KNOWLEDGE = "first values", "theta alone", "theta and knowledge"
 
 _MIN_ELO, _MAX_ELO = 3.0, 60.0  # to gain on a new engine
 _DRAW_RATE = 0.6
@@ -43,7 +43,6 @@ class Retuning:
     """
 
     change: str
-    doubts: tuple[float, ...]
     earlier: int
     later: int
     parameters: int = 16
@@ -97,9 +96,7 @@ class Retuning:
         yield THETA, now, None
         n = self.parameters
         every = Carry(source=np.arange(n), scale=np.ones(n), value=np.zeros(n))
-        for doubt in self.doubts:
-            carried = create(_RULE, {}, now).carried(known, replace(every, doubt=doubt))
-            yield f"doubt {doubt:g}", now, carried
+        yield KNOWLEDGE, now, create(_RULE, {}, now).carried(known, every)
 
     def _curve(self, problem: Problem, start: State | None, engine: Quadratic) -> Vector:
         """Every start has the same random numbers."""

@@ -249,11 +249,7 @@ class OwnCurvatures:
         rows = np.clip(np.arange(some)[:, None] + shift, 0, some - 1)
         rows = np.concatenate([rows + i * some for i in range(len(_TO_GAIN))])
         known = np.where(carry.source >= 0, self.evidence[..., carry.source], 0.0)
-        arrays = (
-            carry.positions(self.mean),
-            carry.variances(self.variance, _OWN_VARIANCE),
-            carry.evidence(known),
-        )
+        arrays = (carry.positions(self.mean), carry.variances(self.variance, _OWN_VARIANCE), known)
         column = np.arange(rows.shape[-1])
         return OwnCurvatures(*(one[..., rows, column] for one in arrays))
 

@@ -96,7 +96,7 @@ from math import log
 import numpy as np
 
 from spsa.algorithms.balanced_signs import balanced_signs
-from spsa.algorithms.filter_bank import DEVIATION, ELO, FORGETTING, OUTLIER, Bank
+from spsa.algorithms.filter_bank import ELO, FORGETTING, OUTLIER, Bank
 from spsa.algorithms.rule import Belief, Outcome, Perturbation, Rule, State, Vector, along
 from spsa.algorithms.state import Carry
 
@@ -104,7 +104,7 @@ _NARROWEST, _CAREFUL, _WIDEST = 0.35, 0.8, 1.75  # c_i, in steps
 _WIDE_FOR, _NARROWING = 1500.0, 0.05  # pairs after which the widest falls, and its exponent
 _KNOWN = 14_000.0  # h_i K B, Elo times pairs, from which on c_i is at most 1 step
 _MISSED = 60.0  # Elo by which results miss the predictions, from which on r < 1
-_SUMS = ("surprise", "evidence", "squares", "pairs", "results")
+_SUMS = ("surprise", "evidence", "squares", "pairs", "results", "last")
 MAX_MISFIT = 2.0  # phi above which what the filters are sure of is not to be relied on
 
 
@@ -174,38 +174,15 @@ class Mixture(Rule):
         return replace(learned, theta=self.problem.inside(theta))
 
     def carried(self, state: State, carry: Carry) -> Bank:
-        """The filters in another space; doubt changes their weights, but does not move the best.
-
-        With a doubt, the filters that hold the start for the best hold the present theta for it.
-        The distances s_j are from there, so the evidence about those from the old start is gone.
-        """
         prior = self.start()
-        bank = replace(
+        return replace(
             prior,
             mean=carry.positions(state.mean),
             variance=carry.variances(state.variance, prior.variance),
             theta=self.problem.inside(carry.positions(state.theta)),
-            last=state.last,
             own=state.own.carried(carry),
-            **{name: carry.evidence(getattr(state, name)) for name in _SUMS},
+            **{name: getattr(state, name) for name in _SUMS},
         )
-        if carry.doubt == 1.0:
-            return bank
-        # under the power prior the means of the filters come closer, too
-        moving = DEVIATION > 0.0
-        known = replace(carry, doubt=1.0).variances(state.variance, prior.variance)
-        best = carry.positions(state.best)[..., None, :]
-        less = bank.variance / (np.where(moving, known, 1.0) * carry.doubt**2)
-        near = best + less * (bank.mean - best)
-        bank = replace(
-            bank,
-            mean=np.where(moving, near, bank.theta[..., None, :]),
-            own=replace(bank.own, mean=np.broadcast_to(best, bank.own.mean.shape)),
-            evidence=np.zeros_like(bank.evidence),
-        )
-        shift = best - bank.best[..., None, :]
-        own = replace(bank.own, mean=bank.own.mean + shift)
-        return replace(bank, mean=bank.mean + shift, own=own)
 
 
 def _caution(bank: Bank) -> Vector:

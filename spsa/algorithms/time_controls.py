@@ -16,7 +16,7 @@ lighter ones (Efron 1969, "Student's t-test under symmetry conditions").
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -41,18 +41,6 @@ class TimeControlSums:
         """Before the first result."""
         numbers, vectors = np.zeros((time_controls, 1)), np.zeros((time_controls, parameters))
         return cls(pairs=numbers, squares=numbers, pull=vectors, pull_squares=vectors)
-
-    def carried(self, source: Sequence[int], parameters: int, doubt: float) -> Self:
-        """The start of a fork: what is known of pairs, not of its parameters, as a power prior.
-
-        `source` has the index of each of its time controls in these sums, -1 for a new one.
-        """
-        known = np.array(source)[:, None] >= 0
-        pairs, squares = (
-            np.where(known, sums[list(source)] / doubt**2, 0.0)
-            for sums in (self.pairs, self.squares)
-        )
-        return replace(self.nothing(len(source), parameters), pairs=pairs, squares=squares)
 
     def weights(self, given: Sequence[float | None]) -> Vector:
         """u_t, shape (T, 1), up to a common factor."""

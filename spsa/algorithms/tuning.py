@@ -68,10 +68,7 @@ class Observed:
         return replace(state, rule=self.rule.tell(state.rule, outcome), witness=witness)
 
     def forked(self, state: Observation, carry: Carry) -> Observation:
-        """What this rule knew on another problem, as the start of a run on this one.
-
-        Its sums are for the caller to carry.
-        """
+        """What this rule knew on another problem, as the start of a run on this one."""
         return replace(
             self.start(),
             rule=self.rule.carried(state.rule, carry),
@@ -110,48 +107,31 @@ class Proposal:
 class Tuning:
     """One run's space and rule.
 
-    `begun` is the start of a fork: theta and what its rule knows. `weights` are those of several
-    time controls; a single one has none.
+    `start_state` is what the rule of a fork knows at the start. `weights` are those of several time
+    controls; a single one has none.
     """
 
     space: Space
     observed: Observed
-    begun: tuple[Mapping[str, float], Mapping[str, Any]] | None = None
+    start_state: Mapping[str, Any] | None = None
     weights: tuple[float | None, ...] = ()
 
     def start(self) -> tuple[Mapping[str, float], Mapping[str, Any]]:
         """The start of the run: theta in the units of params.toml, and the rule's state."""
-        if self.begun is not None:
-            return self.begun
         theta = self._natural(self.space.start())
-        return theta, self.observed.dump(self.observed.start())
+        return theta, self.start_state or self.observed.dump(self.observed.start())
 
-    def forked(
-        self,
-        before: "Tuning",
-        state: Mapping[str, Any],
-        doubt: float,
-        time_controls: Sequence[int] = (),
-    ) -> "Tuning":
-        """This tuning as a fork of `before`: what that knows, widened; the same rule knows most.
-
-        `time_controls` are the indices that those of this one had there, -1 for a new one.
-        """
-        theta, parent = self._natural(self.space.start()), before.observed.load(state)
+    def forked(self, before: "Tuning", state: Mapping[str, Any]) -> "Tuning":
+        """This tuning with what `before`, which has the same rule, knows in this state."""
         index = {p.name: i for i, p in enumerate(before.space.active)}
         step = {p.name: p.step for p in before.space.active}
         carry = Carry(
             source=np.array([index.get(p.name, -1) for p in self.space.active], dtype=np.intp),
             scale=np.array([step.get(p.name, p.step) / p.step for p in self.space.active]),
-            value=self.space.steps(theta),
-            doubt=doubt,
+            value=self.space.start(),
         )
-        is_alike = before.observed.rule.name == self.observed.rule.name
-        known = self.observed.forked(parent, carry) if is_alike else self.observed.start()
-        if known.time_controls and parent.time_controls:
-            sums = parent.time_controls.carried(time_controls, len(theta), doubt)
-            known = replace(known, time_controls=sums)
-        return replace(self, begun=(theta, self.observed.dump(known)))
+        known = self.observed.forked(before.observed.load(state), carry)
+        return replace(self, start_state=self.observed.dump(known))
 
     def propose(self, state: Mapping[str, Any], theta: Mapping[str, float], k: int) -> Proposal:
         """The values that iteration k plays if it is opened on this state."""

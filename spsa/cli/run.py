@@ -4,8 +4,7 @@ from math import inf
 
 import click
 
-from spsa.algorithms.state import MAX_DOUBT
-from spsa.cli.common import Within, with_both
+from spsa.cli.common import with_both
 from spsa.cli.held_run import held_run, interruptible, tune_and_measure
 from spsa.config.settings import Config
 from spsa.db import Store, migrate
@@ -20,7 +19,7 @@ from spsa.report.screen import rendered
 from spsa.report.table import terminal
 
 
-def _origin(store: Store, text: str, name: str, doubt: float, *, learned_steps: bool) -> Origin:
+def _origin(store: Store, text: str, name: str, **given: bool) -> Origin:
     """The moment that `RUN[@K]` names, for a new run of this name."""
     parent, at, k = text.rpartition("@")
     if not at or store.find_run(text) is not None:
@@ -31,9 +30,7 @@ def _origin(store: Store, text: str, name: str, doubt: float, *, learned_steps: 
     if parent == name:
         raise click.UsageError(f"run {name} cannot start from itself: name another one with --run")
     found = store.run(parent)
-    return Origin(
-        run=found, k=int(k) if k else found.applied, doubt=doubt, learned_steps=learned_steps
-    )
+    return Origin(run=found, k=int(k) if k else found.applied, **given)
 
 
 @click.command()
@@ -49,13 +46,9 @@ def _origin(store: Store, text: str, name: str, doubt: float, *, learned_steps: 
     help="Start where this run was, after its result K; default: the last one.",
 )
 @click.option(
-    "--doubt",
-    type=Within(1.0, MAX_DOUBT),
-    default=1.0,
-    show_default=True,
-    metavar="D",
-    help="With --from: widen the deviations of what its rule knew by this factor, at most to what "
-    "they are before any game; 1 keeps them.",
+    "--same-engine",
+    is_flag=True,
+    help="With --from: engine and games are as in that run, so what its rule knew holds, too.",
 )
 @click.option(
     "--learned-steps",
@@ -63,25 +56,19 @@ def _origin(store: Store, text: str, name: str, doubt: float, *, learned_steps: 
     help="With --from: write the steps that its games suggest into params.toml, and use them.",
 )
 def run(
-    config: Config,
-    name: str | None,
-    seed: int | None,
-    origin: str | None,
-    doubt: float,
-    learned_steps: bool,
+    config: Config, name: str | None, seed: int | None, origin: str | None, **given: bool
 ) -> int:
     """Tune: start a run, or continue an unfinished one.
 
     The master plays no games: start `compete --spsa` on this machine or on others. After Ctrl-C the
     same command continues the run.
 
-    With --from a new run has the theta of another one, and what its rule knew if both have the same
-    rule. config.toml and params.toml say all the rest, as for any new run: bounds, steps, more
-    parameters or fewer, games, time control, the source. What the other run did not tune starts
-    from its value in params.toml.
+    With --from a new run has the theta of another one. config.toml and params.toml say all the
+    rest, as for any new run: bounds, steps, more parameters or fewer, games, time control, the
+    source. What the other run did not tune starts from its value in params.toml.
     """
-    if origin is None and (learned_steps or doubt != 1.0):
-        option = "--learned-steps" if learned_steps else "--doubt"
+    if origin is None and any(given.values()):
+        option = "--learned-steps" if given["learned_steps"] else "--same-engine"
         raise click.UsageError(f"{option} is about an earlier run: name that with --from RUN")
     chosen = {"name": name or config.run.name, "seed": config.run.seed if seed is None else seed}
     config = config.model_copy(update={"run": config.run.model_copy(update=chosen)})
@@ -99,7 +86,7 @@ def run(
         with working("preparing the run"):
             new, begins = config.run.name, None
             if origin is not None:
-                begins = _origin(store, origin, new, doubt, learned_steps=learned_steps)
+                begins = _origin(store, origin, new, **given)
             prepared = prepare(config, store, space, begins)
         with (
             held_run(store, config, prepared.run, console, stopping, longest_wait=inf) as held,

@@ -145,9 +145,7 @@ def tuning_of(run: Run) -> Tuning:
         found = "; ".join(f"{key}: {found}, {remedy}" for key, found, remedy in faults)
         raise UnusableState(f"another version of this program started run {run.name}: {found}")
     started = settings.tuning(Space.from_json(run.space), run.algorithm, run.seed)
-    if run.start_state is None:
-        return started
-    return replace(started, begun=(run.start_theta, run.start_state))
+    return replace(started, start_state=run.start_state)
 
 
 MASTER_LEASE_SECONDS = 30.0

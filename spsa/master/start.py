@@ -51,13 +51,13 @@ class Prepared:
 class Origin:
     """Where a run starts: where `run` was after its result `k`.
 
-    `doubt` is how much wider the deviations of what its rule knew become, at least 1.
-    `learned_steps`: the steps that its games suggest take the place of those of params.toml.
+    `same_engine`: what its rule knew holds for the new run. `learned_steps`: the steps that its
+    games suggest take the place of those of params.toml.
     """
 
     run: Run
     k: int
-    doubt: float
+    same_engine: bool
     learned_steps: bool
 
 
@@ -131,7 +131,9 @@ def prepare(config: Config, store: Store, space: Space, origin: Origin | None = 
     """
     known = store.find_run(config.run.name)
     # one whose first engines could not be built is replaced, if files and origin say all of it
-    is_new = known is None or (known.applied == 0 and (known.start_state is None or origin))
+    is_new = known is None or (
+        known.applied == 0 and (RunSettings.of(known).origin is None or origin)
+    )
     if known is None or (is_new and store.is_unopened(known.id)):
         try:
             return _created(config, store, space, known, origin)
@@ -161,8 +163,7 @@ def _created(
         rules, begins = new_tuning(config, space), _elsewhere(config, space)
     else:
         rules, begins = _begun(config, store, space, origin)
-        told = {"run": origin.run.name, "at": origin.k, "doubt": origin.doubt}
-        settings = replace(settings, origin=told)
+        settings = replace(settings, origin={"run": origin.run.name, "at": origin.k})
     delivery, more = delivery_of(config, rules.space, store=store)
     settings = replace(settings, source=source_commit(config))
     store.keep_files(shared_files(config))
@@ -216,7 +217,7 @@ def new_row(config: Config, settings: RunSettings, rules: Tuning, source: str | 
         max_iterations=config.spsa.max_iterations,
         theta=theta,
         state=state,
-        start_state=None if rules.begun is None else state,
+        start_state=rules.start_state,
         priority=config.run.priority,
         share=config.run.share,
     )
@@ -233,8 +234,8 @@ def _begun(
 ) -> tuple[Tuning, tuple[str, ...]]:
     """The tuning of a run that starts where another one was, and a note for the user.
 
-    What the other run did not tune starts from params.toml. What its rule knew goes along if both
-    runs have the same rule, and what it had learned of their time controls in any case.
+    What the other run did not tune starts from params.toml. What its rule knew goes along if the
+    engine is the same, and the rule. After a change of the engine that knowledge does harm.
     """
     parent, before = origin.run, tuning_of(origin.run)
     theta, state, better = parent.theta, parent.state, parent.estimates.better_step
@@ -243,14 +244,15 @@ def _begun(
         theta, state, better = then.theta, then.state, then.estimates.better_step
     theta = {p.name: theta[p.name] for p in before.space.active}
     steps = {p.name: n for p, n in space.far_steps(better).items() if origin.learned_steps}
-    had = parent.game_settings.played
-    controls = [had.index(one) if one in had else -1 for one in config.game_settings.played]
     rules = new_tuning(config, _at_theta(space, theta, steps))
-    rules = rules.forked(before, state, origin.doubt, controls)
+    knows = origin.same_engine and rules.observed.rule.name == before.observed.rule.name
+    if knows:
+        rules = rules.forked(before, state)
     both = sum(p.name in theta for p in rules.space.active)
     begins = (
-        f"starts where run {parent.name} was after {plural(origin.k, 'result')}, with doubt "
-        f"{origin.doubt:g}: {plural(both, 'parameter')}; all others start from params.toml"
+        f"starts where run {parent.name} was after {plural(origin.k, 'result')}, "
+        f"with{'' if knows else 'out'} what its rule knew: {plural(both, 'parameter')}; all others "
+        "start from params.toml"
     )
     learned = ", ".join(f"{name} {step:g}" for name, step in steps.items())
     told = f"params.toml has the steps that its games suggest: {learned}"

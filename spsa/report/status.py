@@ -86,15 +86,14 @@ class Parent:
 
     run: str
     at: int
-    doubt: float
     games: int | None  # None if it is not in this database any more
 
     def __str__(self) -> str:
         after = plural(self.at, "result")
         games = "the games" if self.games is None else plural(self.games, "game")
         return (
-            f"it started where run {self.run} was after {after}, with doubt {self.doubt:g}: on top "
-            f"of {games} of {self.run}, not counted here"
+            f"it started where run {self.run} was after {after}: on top of {games} of {self.run}, "
+            "not counted here"
         )
 
 
@@ -424,10 +423,10 @@ def _parent(store: Store, run: Run) -> Parent | None:
     with as_written("a column `settings`"):
         if (found := RunSettings.of(run).origin) is None:
             return None
-        name, at, doubt = str(found["run"]), int(found["at"]), float(found["doubt"])
+        name, at = str(found["run"]), int(found["at"])
     parent = store.find_run(name)
     games = None if parent is None else store.totals(parent.id, at).tally.games
-    return Parent(run=name, at=at, doubt=doubt, games=games)
+    return Parent(run=name, at=at, games=games)
 
 
 def _earlier_run(store: Store, run: Run, overviews: Sequence[RunOverview]) -> EarlierRun | None:

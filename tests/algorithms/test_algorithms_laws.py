@@ -159,7 +159,7 @@ def known(of, state):
 
 
 def recorded(files):
-    """A run near a bound, two in flight; then a fork of it in other steps, with a doubt."""
+    """A run near a bound, two in flight; then a fork of it in other steps."""
     ((name, given),) = files.items()
     here, rng = problem(reach=3.2, iterations=40), generator()
     one, fork = (create(name, json.loads(given), at) for at in (here, problem(START[:3])))
@@ -173,9 +173,7 @@ def recorded(files):
         state = one.tell(state, told)
         gains = shown(asked.a_k, asked.c_k, one.counted_elo(told))
         yield f"k={k}: {gains}; {shown(asked.offset)} -> {shown(one.theta(state))}"
-    carry = Carry(
-        source=np.array([1, 0, -1]), scale=np.array([0.5, 2, 1]), value=START[:3], doubt=2.0
-    )
+    carry = Carry(source=np.array([1, 0, -1]), scale=np.array([0.5, 2, 1]), value=START[:3])
     after = fork.carried(state, carry)
     asked = fork.ask(after, 10, rng)
     late = fork.theta(fork.tell(after, outcome(asked, BETTER, k=10)))

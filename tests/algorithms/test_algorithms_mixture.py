@@ -263,23 +263,3 @@ def test_in_other_steps_a_parameter_keeps_its_curvature():
         assert after.own.evidence[there, 0].tolist() == state.own.evidence[before, 1].tolist()
     assert after.own.variance[:, 1] == pytest.approx(fresh.own.variance[:, 1])
     assert not after.own.evidence[:, 1].any()
-
-
-def test_a_doubt_widens_the_filters_that_move_and_settles_the_others_at_theta():
-    of = rule(problem(np.array([0.5, -1.0])))
-    state = told(of, *(played(np.array([0.5, -1.0]), np.array([2.0, 1.0]), GOOD) for _ in range(9)))
-    same = Carry(source=np.arange(2), scale=np.ones(2), value=np.zeros(2), doubt=2.0)
-    after = of.carried(state, same)
-    moving = np.array([s > 0 for _, _, s, _ in BANK])
-    assert of.theta(after) == pytest.approx(of.theta(state))
-    assert after.best == pytest.approx(state.best)
-    assert (after.variance[moving] > state.variance[moving]).all()
-    assert (after.variance[moving] < of.start().variance[moving]).all()
-    assert (after.variance[~moving] == 0.0).all()
-    apart = after.mean[~moving] - of.theta(after)
-    assert apart == pytest.approx(np.tile(apart[0], (len(apart), 1)))
-    assert (after.own.variance > state.own.variance).all()
-    assert after.own.evidence == pytest.approx(state.own.evidence / 4)
-    assert (after.pairs * 4, after.squares * 4) == (state.pairs, state.squares)
-    settled = after.weight()[~moving].sum()  # what the games said of the old start is no matter
-    assert settled == pytest.approx(of.start().weight()[~moving].sum())

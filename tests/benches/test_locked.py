@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from benches.papers.commands.locked import retune
 from benches.papers.locked import BUDGETS, GROUPS, RULES, group_result
-from benches.papers.retuning import CHANGES, FIRST_VALUES, THETA, Retuning, saving
+from benches.papers.retuning import CHANGES, FIRST_VALUES, KNOWLEDGE, THETA, Retuning, saving
 
 
 @pytest.mark.parametrize("name", GROUPS)
@@ -43,14 +43,14 @@ def test_a_rule_is_judged_twice_alike(rule):
     assert np.isnan(one.believed).all() == (rule != "mixture")
 
 
-def test_a_prior_starts_where_the_earlier_run_ended_and_the_first_values_do_not():
-    asked = Retuning(change="nothing", doubts=(1.0, 1000.0), earlier=6000, later=1200, runs=12)
+def test_knowledge_starts_where_the_earlier_run_ended_and_the_first_values_do_not():
+    asked = Retuning(change="nothing", earlier=6000, later=1200, runs=12)
     found = asked.lost()
-    assert list(found) == [FIRST_VALUES, THETA, "doubt 1", "doubt 1000"]
+    assert list(found) == [FIRST_VALUES, THETA, KNOWLEDGE]
     assert {each.shape for each in found.values()} == {(40, 12)}
-    assert found["doubt 1"][0].mean() < found[FIRST_VALUES][0].mean() / 2
-    near = np.abs(found["doubt 1000"][0] - found[THETA][0]).mean()
-    assert near < np.abs(found["doubt 1"][0] - found[THETA][0]).mean() + 0.5
+    for start in (THETA, KNOWLEDGE):
+        assert found[start][0].mean() < found[FIRST_VALUES][0].mean() / 2
+    assert found[KNOWLEDGE][0].mean() < found[THETA][0].mean()
 
 
 def test_games_saved_are_those_after_which_a_start_is_as_strong():
@@ -63,10 +63,10 @@ def test_games_saved_are_those_after_which_a_start_is_as_strong():
 
 @pytest.mark.slow
 def test_the_command_tells_every_change_and_every_start():
-    quick = ("--runs", "4", "--earlier", "1500", "--games", "1000", "--doubt", "2")
+    quick = ("--runs", "4", "--earlier", "1500", "--games", "1000")
     told = CliRunner().invoke(retune, quick)
     assert told.exit_code == 0, told.output
     assert all(f"changed: {change}; " in told.stdout for change in CHANGES)
     found = json.loads(CliRunner().invoke(retune, (*quick, "--json")).stdout)
-    assert found["1 step"]["doubt 2"]["saved"].keys() == {FIRST_VALUES, THETA}
+    assert found["1 step"][KNOWLEDGE]["saved"].keys() == {FIRST_VALUES, THETA}
     assert len(found["everything"][THETA]["elo_left"]) == 1000 // 30

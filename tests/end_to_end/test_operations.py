@@ -153,7 +153,7 @@ def test_a_run_is_steered_from_its_start_to_a_fork(tmp_path, empty_database_url)
 
     params = tuner.folder / "params.toml"
     params.write_text(params.read_text().replace("max = 50", "max = 40") + f"[calm]{calm}")
-    tuner.tune("--from", "small@4", "--run", "second", "--doubt", 2)
+    tuner.tune("--from", "small@4", "--run", "second", "--same-engine")
     (there,) = tuner.ask_json("replay", "--run", "small", "--to", 4)["parameters"]
     bold, calm = tuner.ask_json("status", "--run", "second")["parameters"]
     assert bold["start"] == pytest.approx(min(there["value"], 40))

@@ -44,7 +44,7 @@ class Starting(Story):
         assert old in path.read_text()
         path.write_text(path.read_text().replace(old, new))
 
-    def prepare(self, *words, at=0, doubt=0, learned=False, **over):
+    def prepare(self, *words, at=0, same=False, learned=False, **over):
         """The run of this name, or of config.toml, `from` another, and what its owner is told.
 
         And after which results theta of the other one was the same, to the bit.
@@ -52,7 +52,7 @@ class Starting(Story):
         steps = []
         if "from" in over:
             run = self.store.run(over["from"])
-            origin = Origin(run=run, k=at, doubt=float(doubt), learned_steps=bool(learned))
+            origin = Origin(run=run, k=at, same_engine=bool(same), learned_steps=bool(learned))
             over, steps = {"origin": origin}, self.store.steps(run.id)
         found = prepare(load_config(Path("config.toml"), {}), self.store, *words, **over)
         self.prepared[found.run.name] = found

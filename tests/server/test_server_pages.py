@@ -73,6 +73,7 @@ def test_two_runs_are_compared(store, visit, sql):
     visit(client_of(store), "a worker that is gone is shown where it has played")
 
 
+@pytest.mark.usefixtures("played")
 def test_what_draws_is_sent_compressed_and_kept_for_good(browser):
     (address,) = re.findall(r'data-plotly="([^"]+)"', html(browser, "/run?run=first"))
     packed = browser.get(address)

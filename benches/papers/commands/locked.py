@@ -153,15 +153,6 @@ def _json(group: str, games: int, rule: str, one: GroupResult) -> dict[str, Any]
 
 @click.command()
 @click.option(
-    "--doubt",
-    "doubts",
-    type=click.FloatRange(1.0, 1000.0),
-    multiple=True,
-    default=(20.0,),
-    show_default=True,
-    help="Repeatable.",
-)
-@click.option(
     "--earlier", type=click.IntRange(1000), default=30_000, show_default=True, help="Its games."
 )
 @click.option(
@@ -183,14 +174,15 @@ def _json(group: str, games: int, rule: str, one: GroupResult) -> dict[str, Any]
 @seed_option
 @processes_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
-def retune(doubts: tuple[float, ...], processes: int, as_json: bool, **given: int) -> None:
-    """What the prior of an earlier run saves after a change of the engine.
+def retune(processes: int, as_json: bool, **given: int) -> None:
+    """What an earlier run saves after a change of the engine.
 
     A run tunes random engines of 16 parameters with 20 Elo to gain. Then their best values drift,
-    or everything changes, and runs with and without the prior tune them again. Prints the Elo that
+    or everything changes, and other runs tune them again, from the first values, from the theta of
+    the earlier run, and with what its rule knew. Prints the Elo that
     is left, and how many games a run saves until it is as strong as another after all its games.
     """
-    asked = {change: Retuning(change=change, doubts=doubts, **given) for change in CHANGES}
+    asked = {change: Retuning(change=change, **given) for change in CHANGES}
     jobs = {change: partial(one.lost) for change, one in asked.items()}
     done = dict(JobPool(processes, "tuning synthetic engines").finished(jobs))
     found = {change: done[change] for change in CHANGES}
