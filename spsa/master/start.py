@@ -172,6 +172,9 @@ def _created(
     pairs = zip(space.parameters, rules.space.parameters, strict=True)
     steps = {p.name: p.step for was, p in pairs if p.step != was.step}
     write_keys(config.run.params, "step", steps)
+    if origin and origin.same_engine and row.source_sha256 != origin.run.source_sha256:
+        other = f"the engine's source is not that of run {origin.run.name}"
+        begins += (f"{other}: if it plays otherwise, start the run without --same-engine",)
     notes = (*begins, *more, *_rounded(config), *_out_of_order(rules.space))
     return Prepared(run=run, delivery=delivery, notes=notes)
 
