@@ -404,6 +404,6 @@ WORKERS = View(
         Column("against_others", "", "report", of=MACHINES),
     ),
     "All workers of the database, the one heard of last first. Results, speed and faults are of "
-    "reported batches of this run's tuning iterations.",
+    "reported batches of this run's tuning iterations; failed batches: the machine's of all runs.",
     "No worker has registered yet. `compete --spsa -c 8` starts one.",
 )
