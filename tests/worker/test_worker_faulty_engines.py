@@ -324,6 +324,23 @@ def test_changed_options_are_sent_to_the_engine_that_runs(pool, tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("limit", "gone"),
+    [
+        ("nodes=1000", ["nodes 1000", "nodes 1000", "nodes 1100", "nodes 1200"]),
+        ("depth=1", ["depth 1", "depth 1", "depth 2", "depth 2"]),
+        ("movetime=0.2", ["movetime 200"] * 4),
+    ],
+)
+def test_what_is_void_twice_is_played_with_more_nodes(pool, winner, tmp_path, limit, gone):
+    switches = {"fault": "crash", "at_ply": 1, "log": tmp_path / "log"}
+    minus = faulty.engine(tmp_path, "minus", moves=faulty.LOSER, **switches)
+    *voids, end = events(pool, job(winner, minus, time_control=TimeControl.parse(limit)))
+    assert len(voids) == 4 and end.culprit == "minus"
+    log = (tmp_path / "log").read_text().splitlines()
+    assert [line for line in log if line.startswith("go")] == [f"go {one}" for one in gone]
+
+
 def test_a_job_that_waits_can_be_stopped_and_the_next_one_plays(pool, winner, loser, tmp_path):
     (log := tmp_path / "log").touch()
     switches = {"fault": "hang", "at_ply": 1, "log": log}

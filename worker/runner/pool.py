@@ -9,6 +9,7 @@ import logging
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import ceil
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Self
@@ -60,6 +61,16 @@ class Job:
     def slots(self) -> int:
         """How many slots it takes: one for each thread of an engine, as one engine thinks."""
         return max(self.plus.threads, self.minus.threads)
+
+    def attempt(self, pairing: Pairing, voids: int) -> Pairing:
+        """One of its pairings as it is played after so many void attempts.
+
+        If it was void twice by the same nodes or depth, it always would be: then it gets a tenth
+        more each time.
+        """
+        if voids < 2 or not self.settings.time_control.reproducible:
+            return pairing
+        return replace(pairing, time=float(ceil(pairing.time * (9 + voids) / 10)))
 
     def scaled(self, factor: float) -> "Job":
         """The job with its times multiplied."""
@@ -151,15 +162,16 @@ class Slot:
     def _play_until_valid(self, job: Job, pairing: Pairing, engines: EnginePair) -> JobEnded | None:
         """Play one pair until it counts; the end of the job when it does not."""
         failure = culprit = ""
-        for _ in range(job.max_void + 1):
+        for voids in range(job.max_void + 1):
+            attempt = job.attempt(pairing, voids)
             try:
-                self._pool.events.put(self._pair(job, pairing, engines))
+                self._pool.events.put(self._pair(job, attempt, engines))
                 return None
             except GameVoid as error:
                 culprit = error.culprit
                 output = engines.last_lines(culprit)
                 engines.close()
-                self._pool.events.put(PairVoid(job.key, pairing, error, output))
+                self._pool.events.put(PairVoid(job.key, attempt, error, output))
                 failure = f"a pair was void {job.max_void + 1} times, the last time: {error}"
                 if error.reason == "refused option":  # as in every other attempt
                     failure = f"a pair is void and would be void again: {error}"
