@@ -11,7 +11,7 @@ from builders import parameter, space_from
 from golden import compare_cases
 from outcomes import problem
 
-from spsa.core.game_settings import TimeControl
+from spsa.core.game_settings import GameSettings, TimeControl, TimeControlShare
 from spsa.core.json_values import from_json
 from spsa.core.params import Space
 from spsa.core.scoring import Tally, elo
@@ -34,6 +34,7 @@ from spsa.planning.plan_inputs import (
     game_seconds,
     noise,
     pace,
+    time_control_costs,
 )
 from spsa.planning.plan_warnings import book_warnings, side_warnings, space_warnings
 from spsa.planning.recovery import EngineAssumptions, RunDesign, coarser, recovery
@@ -50,6 +51,15 @@ def design(iterations=60, pairs=20, n=6, **over):
     played = problem(np.zeros(n), reach=3.0, iterations=iterations, pairs=pairs)
     usual = RunDesign(algorithm="mixture", settings={}, problem=played, in_flight=1)
     return replace(usual, **over)
+
+
+def test_costs_are_known_only_if_those_of_all_time_controls_are():
+    both = tuple(
+        TimeControlShare(time_control=TimeControl.parse(t)) for t in ("nodes=9", "depth=9")
+    )
+    settings = GameSettings(time_control=both[0].time_control, time_controls=both)
+    found = list(time_control_costs(settings, 8, 3.0, [2.0, None]))
+    assert [(one.games, one.seconds, one.part) for one in found] == 2 * [(4, None, None)]
 
 
 def test_the_noise_of_an_iteration_is_what_equal_engines_show():

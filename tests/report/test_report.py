@@ -70,6 +70,10 @@ def test_a_table_gives_up_the_least_important_columns_first():
     for width in (80, 38, 30):
         assert "x" * 20 in drawn(width)
     assert drawn(15).count("x") == 20, "folded, never cut"
+    for length, kept in ((60, False), (61, True)):
+        columns = (table.Column("", "text", lambda row: row[0], kind="text"), *table.headed("no"))
+        view = table.View("", (columns[0], replace(columns[1], get=lambda row: row[1], rank=1)))
+        assert ("no" in printed(40, table.TextTable(view, [("x" * length, "1")]))) == kept
 
 
 @dataclass(frozen=True)
