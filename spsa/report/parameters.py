@@ -25,9 +25,9 @@ class ParameterStatus(Parameter):
     """A parameter whose `value` is that of theta now, with what else is known of it.
 
     `supported` is None as long as nothing is known, its deviation also where a parameter is frozen,
-    or the games do not say it. `better_step` is the step that the games
-    suggest, where the present one looks far too large or small. `path` is theta at some results,
-    the start first; it is empty where it was not read.
+    or the games do not say it. `better_step` is the step that the games suggest, where the present
+    one looks far too large or small. `path` is theta at some results, the start first; it is empty
+    where it was not read.
     """
 
     start: float
