@@ -1,11 +1,12 @@
 """`run`: wrong files are refused with all their faults, before anything is touched."""
 
 import signal
+import sys
 from datetime import datetime
 from itertools import count
 from math import inf
 from pathlib import Path
-from subprocess import TimeoutExpired
+from subprocess import PIPE, Popen, TimeoutExpired
 from types import SimpleNamespace
 from unittest.mock import MagicMock, call
 
@@ -14,6 +15,7 @@ import pytest
 from asking import Store
 from builders import Stage, new_worker
 from console import CONFIG, ROOT, write_project
+from engines.faulty import running_with, wait_until
 from masters import FakeSleep
 from transcripts import headings
 
@@ -126,3 +128,23 @@ def test_a_params_toml_that_the_master_of_another_run_writes(project, transcript
     write_project(project)
     with sole_writer(load_config(Path("config.toml"), {}), "small"):
         pass  # the other one has ended
+
+
+BESIDE = """\
+import sys
+from pathlib import Path
+from spsa.cli.demo import worker_beside
+from spsa.config import load_config
+with worker_beside(load_config(Path("config.toml"), {}), Path(), 1, "--name", sys.argv[1]):
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("project")
+def test_a_worker_beside_a_master_that_is_killed_dies_with_it(tmp_path):
+    name = tmp_path.name
+    with Popen([sys.executable, "-c", BESIDE, name], stdin=PIPE) as master:
+        wait_until(lambda: len(running_with(name)) == 2)
+        master.kill()
+    wait_until(lambda: not running_with(name), 20)
