@@ -104,7 +104,7 @@ def read_source(source: Path) -> EngineFiles:
         inner = [*source.glob("*/Cargo.toml")]
         source = inner[0].parent if len(inner) == 1 else source
     package, workspace = _package(source), workspace_of(source.resolve())
-    root, build = workspace or source, {"package": package} if workspace and package else {}
+    root, build = workspace or source, {"package": package} if workspace else {}
     texts, unread = _read(root, _files(root, (".rs",), _FOREIGN))
     return EngineFiles(root, build, texts, unread, _switches(root))
 
