@@ -104,3 +104,7 @@ def test_output_that_cannot_be_written_is_a_sentence_and_a_reader_that_leaves_is
     writing.stdout.close()
     assert writing.stderr.read() == b""
     writing.wait(120)
+    params = project / "params.toml"
+    params.write_text(params.read_text().replace("value", 'group = "Königin"\nvalue', 1))
+    told = call(master("params", "show"), project, PYTHONIOENCODING="ascii")
+    assert told.returncode == 0 and "K?nigin" in told.stdout

@@ -103,6 +103,16 @@ def test_a_verdict_to_stop_is_an_event_that_later_ones_lean_on(
     assert said() == ["stop", "go on"]
 
 
+def test_a_master_that_leaves_does_not_wait_for_the_next_look(
+    sqlite_store, sqlite_url, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(run_watch, "_LEAVE_SECONDS", 60.0)
+    began = time.monotonic()
+    with run_watch.watching(config(tmp_path, sqlite_url), stage(sqlite_store).master, "first", ()):
+        pass
+    assert time.monotonic() < began + 30
+
+
 def test_machines_are_seldom_compared(sqlite_store, sqlite_url, tmp_path, monkeypatch):
     staged, compared = stage(sqlite_store), list[object]()
     for name in ("compared_machines", "set_aside"):
