@@ -104,7 +104,6 @@ _NARROWEST, _CAREFUL, _WIDEST = 0.35, 0.8, 1.75  # c_i, in steps
 _WIDE_FOR, _NARROWING = 1500.0, 0.05  # pairs after which the widest falls, and its exponent
 _KNOWN = 14_000.0  # h_i K B, Elo times pairs, from which on c_i is at most 1 step
 _MISSED = 60.0  # Elo by which results miss the predictions, from which on r < 1
-_SUMS = ("surprise", "evidence", "squares", "pairs", "results", "last")
 MAX_MISFIT = 2.0  # phi above which what the filters are sure of is not to be relied on
 
 
@@ -174,14 +173,13 @@ class Mixture(Rule):
         return replace(learned, theta=self.problem.inside(theta))
 
     def carried(self, state: State, carry: Carry) -> Bank:
-        prior = self.start()
+        bank: Bank = state
         return replace(
-            prior,
-            mean=carry.positions(state.mean),
-            variance=carry.variances(state.variance, prior.variance),
-            theta=self.problem.inside(carry.positions(state.theta)),
-            own=state.own.carried(carry),
-            **{name: getattr(state, name) for name in _SUMS},
+            bank,
+            mean=carry.positions(bank.mean),
+            variance=carry.variances(bank.variance, self.start().variance),
+            theta=self.problem.inside(carry.positions(bank.theta)),
+            own=bank.own.carried(carry),
         )
 
 

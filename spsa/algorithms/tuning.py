@@ -36,10 +36,9 @@ class Observed:
     """A rule, with a witness if it has no belief of its own.
 
     A witness is a `mixture` that is told the same outcomes but chooses no points. As far as its
-    model is true, it does not matter who chose the points. The model has one curvature for all
-    parameters. If curvatures differ much, early games leave a bias: after a short run of a rule
-    with large steps, theta itself is closer to the optimum; after one of a rule with small steps,
-    the witness is far closer. `ask` and `tell` are those of the rule.
+    model is true, it does not matter who chose the points; after a short run of a rule with small
+    steps its answer is far closer to the optimum than theta (benches/RESULTS.md). `ask` and `tell`
+    are those of the rule.
     """
 
     rule: Rule

@@ -177,8 +177,8 @@ def adopt(
         key, here = sha256_of(binary), f"{platform.machine()}-{sys.platform}"
         searches = [longest_search(one) for one in time_controls]
         found = store.find(key)
-        if found is not None and not searches:
-            return found  # searches may be new to it
+        if found is not None and not searches:  # these may be new to a known engine
+            return found
         examined = partial(examine, arguments=arguments, searches=searches, sent=options or {})
         place = binary
         if options is not None:

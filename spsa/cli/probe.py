@@ -121,7 +121,8 @@ def _dead_groups(prober: Prober, wanted: Sequence[Parameter], start: Tried) -> I
     """The parameters of each group that changes nothing as a whole."""
     by_group = attrgetter("group")
     for name, members in groupby(sorted(wanted, key=by_group), by_group):
-        if len(group := list(members)) < _LEAST_GROUP:
+        group = list(members)
+        if len(group) < _LEAST_GROUP:
             continue
         with working(f"trying the {len(group)} parameters of the group {name!r} at once"):
             dead = prober.group_if_dead(group, start)
@@ -138,11 +139,13 @@ def _openings(config: Config) -> tuple[str, ...]:
     """FENs from the whole length of the run's book."""
     openings = load(config.game_settings.book).openings
     count = min(_MOST_GAMES, len(openings))
-    return tuple(openings[i * len(openings) // count].board().fen() for i in range(count))
+    places = (i * len(openings) // count for i in range(count))
+    return tuple(openings[place].board().fen() for place in places)
 
 
 def _told(probed: Sequence[Probed]) -> Iterator[str]:
-    for one in probed:
+    faulty = [one for one in probed if one.findings]
+    for one in faulty:
         yield from (f"{one.parameter.name}: {finding}" for finding in one.findings)
-    dead, faulty = sum(one.is_dead for one in probed), sum(bool(one.findings) for one in probed)
-    yield f"{plural(len(probed), 'parameter')} probed, {dead} dead, {faulty} with findings"
+    dead = sum(one.is_dead for one in probed)
+    yield f"{plural(len(probed), 'parameter')} probed, {dead} dead, {len(faulty)} with findings"
