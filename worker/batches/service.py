@@ -25,7 +25,7 @@ from spsa.output import echo
 from spsa.protocol import WorkerInfo, WorkerStore, is_loopback
 from spsa.text import NAME_LENGTH, plural, printable
 from spsa.uci.spawning import EngineLimits
-from worker.batches.database_client import RECONNECT, DatabaseClient
+from worker.batches.database_client import POLL, RECONNECT, DatabaseClient
 from worker.batches.jobs import JobMaker
 from worker.batches.loop import Worker
 from worker.machine import usable_cores
@@ -162,7 +162,7 @@ class Service:
             from worker.direct import machine_secret, opened, private_url
         except ModuleNotFoundError:
             raise click.UsageError(NO_DATABASE) from None
-        received, backoff = self._received, replace(RECONNECT)
+        received, backoff, told = self._received, replace(RECONNECT), ""
         url = private_url(self._settings.database_url, self._settings.database_url_file)
         self._info = replace(self._info, secret=machine_secret(cache_folder()))
         while not received.count:
@@ -171,8 +171,11 @@ class Service:
             except (DatabaseUnreachable, TablesMissing) as error:
                 if self._settings.once:
                     raise
-                seconds = backoff.next(error)
-                log.warning("%s; next attempt in %.1f s", error, seconds)
+                is_early = isinstance(error, TablesMissing)  # a master makes them
+                seconds = POLL.cap if is_early else backoff.next(error)
+                if not is_early or str(error) != told:
+                    log.warning("%s; next attempt in %.1f s", error, seconds)
+                told = str(error)
                 received.wait(seconds)
             else:
                 with closing(found) as store:
