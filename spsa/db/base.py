@@ -8,6 +8,7 @@ nothing. The SQL files hold named statements: `execute` runs one of them.
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
@@ -28,7 +29,7 @@ from spsa.core.json_values import limits_of, stored, to_json
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import BatchStatus
-from spsa.protocol import ACTIVE_SECONDS, ClaimId
+from spsa.protocol import ACTIVE_SECONDS, ClaimId, Measured
 
 Identity = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 # json, not jsonb: text keeps every float to the bit, and the order of the parameters
@@ -250,6 +251,14 @@ def _compiled_time(element: Any, compiler: Any, **options: Any) -> str:
     return _in_dialect(call, compiler.dialect.name)
 
 
+_MEASURED = [one.name for one in fields(Measured)]
+PLACES = {
+    "ACTIVE_SECONDS": str(ACTIVE_SECONDS),
+    "measured": ", ".join(f"{name} = coalesce(:{name}, {name})" for name in _MEASURED),
+    "measured of w": ", ".join(f"w.{name}" for name in _MEASURED),
+}
+"""What `{name}` is in the SQL files, where it is no fragment."""
+
 _FILES = ("protocol.sql", "builds.sql", "master.sql")
 _COMMENT = re.compile(r" *--(?! (?:name|fragment):).*$", re.MULTILINE)
 _HEAD = re.compile(r"^-- (name|fragment): (\S+)\n", re.MULTILINE)
@@ -278,7 +287,7 @@ def _statements() -> dict[str, str]:
     `{suited of w2}` is the fragment `suited` about w2 instead of w.
     """
     found: dict[str, str] = {}
-    places: dict[str, object] = {"ACTIVE_SECONDS": ACTIVE_SECONDS}
+    places = dict(PLACES)
     for (kind, name), text in chain.from_iterable(named_texts(one).items() for one in _FILES):
         whole = text.format_map(places)
         if kind == "name":

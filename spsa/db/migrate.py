@@ -12,14 +12,14 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 import spsa.db.build_queries
 import spsa.db.tables  # noqa: F401  both declare the tables of `metadata`
-from spsa.db.base import Base, named_texts
+from spsa.db.base import PLACES, Base, named_texts
 from spsa.db.database import BUSY_SECONDS, create_engine, translated
 from spsa.db.url import displayed, is_file, parse_url
 from spsa.errors import InvalidInput, SchemaMismatch, TablesMissing
 
 metadata = Base.metadata
 
-VIEWS = {name: text for (_, name), text in named_texts("views.sql").items()}
+VIEWS = {name: text.format_map(PLACES) for (_, name), text in named_texts("views.sql").items()}
 """The views for people: name -> query."""
 
 _UPGRADE_LOCK = 0x5B5A

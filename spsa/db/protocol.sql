@@ -1,7 +1,7 @@
 -- The statements of the protocol: every one that a worker causes, and every one that sets a batch's
 -- status; builds.sql has those of builds. One text for PostgreSQL and SQLite. On SQLite, FOR UPDATE
 -- is left out: who writes has the file alone. spsa_time(s) is the database's clock plus s seconds,
--- `{name}` a fragment or `ACTIVE_SECONDS`. Rows are locked in the order run, batch, iteration, worker.
+-- `{name}` a fragment or one of `PLACES`. Rows are locked in the order run, batch, iteration, worker.
 
 -- fragment: playable
 -- whether batches of iteration i of run r may be claimed; of a validation also after its run ended
@@ -89,9 +89,7 @@ INSERT INTO spsa_worker (name, host, platform, cores, concurrency, version, sand
     RETURNING id;
 
 -- name: touch
-UPDATE spsa_worker
-   SET last_seen_at = spsa_time(0), nps = coalesce(:nps, nps), scale = coalesce(:scale, scale)
- WHERE id = :worker_id
+UPDATE spsa_worker SET last_seen_at = spsa_time(0), {measured} WHERE id = :worker_id
 RETURNING (SELECT min(a.reason) FROM spsa_set_aside a
             WHERE a.machine = host AND a.sha256 IS NULL) AS set_aside;
 

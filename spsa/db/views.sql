@@ -34,7 +34,7 @@ SELECT r.name, u.applied, p.key, CAST(CAST(p.value AS TEXT) AS DOUBLE PRECISION)
 
 -- name: spsa_worker_stats
 -- plus 0: SQLite would read all batches in the order of the index of workers otherwise
-SELECT w.name AS worker, w.host, w.platform, w.cores, w.concurrency, w.nps, w.scale, w.version,
+SELECT w.name AS worker, w.host, w.platform, w.cores, w.concurrency, {measured of w}, w.version,
        w.sandbox, w.provides, w.first_seen_at, w.last_seen_at,
        COALESCE(b.batches, 0) AS batches, COALESCE(b.games, 0) AS games,
        COALESCE(b.games_leased, 0) AS games_leased,

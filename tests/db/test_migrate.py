@@ -14,6 +14,7 @@ from console import call, master, worker
 from shell import Shell, broken
 
 from spsa.db import database, migrate
+from spsa.db.base import named_texts
 from spsa.db.database import create_engine
 from spsa.db.migrate import REVISION, VIEWS, metadata, upgrade
 from spsa.db.url import parse_url
@@ -39,6 +40,8 @@ def names(engine):
 def test_all_tables_views_and_indexes_are_created_once(empty, empty_database_url):
     assert [upgrade(empty_database_url) for _ in range(2)] == [True, False]
     assert names(empty) == {*metadata.tables, *VIEWS, "alembic_version"}
+    written = [*named_texts("protocol.sql").values(), *named_texts("views.sql").values()]
+    assert not any("nps" in text for text in written), "all fields of `Measured` are put in"
     seen = sa.inspect(empty)
     for name, table in metadata.tables.items():
         found = {index["name"] for index in seen.get_indexes(name)}
