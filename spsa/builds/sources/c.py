@@ -28,8 +28,9 @@ _MARKS = r"""
 (type_definition type: (_) @type declarator: (type_identifier) @name) @alias
 (call_expression function: (identifier) @callee arguments:
   (argument_list . [(identifier) (subscript_expression)] @name . (_) . (_)) @arguments) @bounds
-(call_expression function: (identifier) @callee arguments: (argument_list
-  . (string_literal) . (pointer_expression argument: (_) @name) . (_) . (_)) @arguments) @bounds
+(call_expression function: [(identifier) (field_expression)] @callee arguments: (argument_list
+  . (string_literal) . [(identifier) @name (pointer_expression argument: (_) @name)]
+  . (_) . (_)) @arguments) @bounds
 (initializer_list . (string_literal) . (pointer_expression argument: (_) @name) . (_) . (_)
   ) @arguments @bounds
 
@@ -85,6 +86,8 @@ _MARKS_OF_CPP = r"""
   (pointer_declarator declarator: (function_declarator declarator:
     [(field_identifier) (qualified_identifier)] @name))]
   body: (_) @body) @function
+(declaration type: (_) @type declarator: (init_declarator
+  declarator: (reference_declarator (identifier) @name) value: (_) @value)) @variable
 (alias_declaration name: (_) @name type: (_) @type) @alias
 (field_initializer . (field_identifier) @name
   . [(argument_list . (_) @value .) (initializer_list . (_) @value .)]) @variable

@@ -29,7 +29,7 @@ _BEFORE_FUNCTION = re.compile(
     r"^[ \t]*[A-Z][A-Z0-9_]+\([^()\n;{}]*\)[ \t]+(?=\w+[ \t]*\([^;{}]*\)[^;{}()=]*\{)", re.MULTILINE
 )
 """A macro that stands for what is before a function's name, its type as well."""
-_ROWS = r"[ \t]*\\\n(?:[ \t]*(?:\w+\(\w+,{}[^()\n]*\)|/\*[^\n]*\*/)?[ \t]*\\?\n)+"
+_ROWS = r"[ \t]*\\\n(?:[ \t]*(?:\w+\([a-zA-Z_]\w*,{}[^()\n]*\)|/\*[^\n]*\*/)?[ \t]*\\?\n)+"
 _RANGED = r"(?=(?:[ \t]*[a-zA-Z_]\w*,)?(?:[ \t]*-?[\d.]+[,)]){3})"
 _LISTED = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+\w+(?:"
@@ -47,7 +47,13 @@ _TYPE_GIVEN = re.compile(r"(?<=,)[ \t]*[a-zA-Z_]\w*,(?=[ \t]*-?[\d.])", re.ASCII
 """A type between a name and its value: `PARAM(margin, int, 80, 40, 120)`."""
 PRINTED, ATTRIBUTE = "option name", "#[]"
 """Makers of ranges that are no macro."""
-_PRINTED = re.compile(r"option name (\w+) type spin default (-?\d+) min (-?\d+) max (-?\d+)")
+_PRINTED = re.compile(
+    r"option name (?P<name>\w+) type spin default "
+    r"(?:(?P<value>-?\d+)|%l?[di]|\{\}|\"\s*<<\s*(?P<written>\w+)\s*<<\s*\")"
+    r" min (?P<low>-?\d+) max (?P<high>-?\d+)"
+    r"(?:(?:\\n)?\"\s*,\s*(?:\(int\)\s*\(\s*)?(?P<sent>\w+)(?:\s*\*\s*(?P<unit>[1-9]\d*)\s*\))?\s*\))?"
+)
+"""The line of an option. Its default is written there, or is a variable, perhaps times a unit."""
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\n|[^\n])*)", re.MULTILINE)
 _RANGED_CALL = re.compile(
     r"^[ \t]*\w+\(\w+,[ \t]*[a-zA-Z_]\w*,(?:[ \t]*-?[\d.']+,){2}[ \t]*-?[\d.']",
@@ -66,7 +72,6 @@ def parse(
     values = Values(tree, {**known, **tree.types()})
     broken = (mark.node.start_point.row + 1 for mark in tree.marked("broken"))
     lengths = frozenset(word for one in tree.marked("length") for word in _words(one.node))
-    printed = (Bounds(PRINTED, own, (*map(int, n),)) for own, *n in _PRINTED.findall(text))
     return SourceFile(
         name=name,
         text=text,
@@ -74,7 +79,7 @@ def parse(
         broken=min(broken, default=None),
         lengths=lengths,
         definitions=(*_definitions(tree), *_MACRO.findall(text)),
-        bounds=(*(_bounds(values, mark.parts) for mark in tree.marked("bounds")), *printed),
+        bounds=(*(_bounds(values, mark.parts) for mark in tree.marked("bounds")), *_printed(text)),
     )
 
 
@@ -112,6 +117,18 @@ def _bounds(values: Values, parts: Parts) -> Bounds:
     numbers = values.numbers_of(values.tree.content(parts["arguments"])[1:])
     maker = text_of(parts["callee"]) if "callee" in parts else ""  # a row of a table
     return Bounds(maker, text_of(parts["name"]), tuple(numbers))
+
+
+def _printed(text: str) -> Iterator[Bounds]:
+    """The ranges of options, behind the default if that is written, in the unit of the number."""
+    for found in _PRINTED.finditer(text):
+        low, high = int(found["low"]), int(found["high"])
+        if found["value"] is not None:
+            yield Bounds(PRINTED, found["name"], (int(found["value"]), low, high))
+        elif name := found["written"] or found["sent"]:
+            unit = found["unit"]
+            own = (low / int(unit), high / int(unit)) if unit else (low, high)
+            yield Bounds(PRINTED, name, own)
 
 
 def _tree(name: str, text: str) -> Tree:

@@ -62,6 +62,8 @@ _MARKS = r"""
 
 [(line_comment) (block_comment) (attribute_item) (mutable_specifier) (visibility_modifier)] @aside
 (_ length: (_) @length)
+(call_expression function: (_) @_made (#match? @_made "with_capacity$")
+  arguments: (arguments . [(identifier) (scoped_identifier)] @length))
 (type_arguments (_) (type_identifier) @length)
 (index_expression (_) . [(identifier) (scoped_identifier)] @length)
 (index_expression (_) . (field_expression field: (_) @length))
@@ -109,6 +111,8 @@ def _entries(tree: Node, scope: tuple[str, ...] = (), depth: int = 0) -> Iterato
     `name: 1..=9 = value`.
     """
     tokens = tree.children[1:-1]
+    if [token.type for token in tokens[1:4]] == [",", "primitive_type", ","]:
+        del tokens[2:4]  # the type of the one entry: tunable!(NAME, i32, 80, 40, 120);
     listed = any(token.type == ";" for token in tokens) or _is_row(tokens)
     statements = _split(tokens, ";" if listed else ",", blocks=True)
     for statement, behind in _with_ranges(statements):

@@ -134,7 +134,8 @@ def _of_file(
         )
         for found in _of_constant(file, one, told, makers):
             named = against.to_name(found.name), evidence.lacks(one, found.name, rank)
-            more = () if found.declared else (*guessed, *named)
+            unread = evidence.unread(one) if found.declared else ""
+            more = (unread,) if found.declared else (*guessed, *named)
             opposed = found.opposed(against.to_file(file.name), *more)
             yield one, replace(opposed, group=_group(file.name, one))
 

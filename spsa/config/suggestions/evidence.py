@@ -25,10 +25,23 @@ _COMPARED = re.compile(r"[=!]=\s*(?:\w+::)*\w+")
 
 _CLAUSE = re.compile(r"[;{}]|&&|\|\|")
 _INDEX = re.compile(r"\[[^\[\]]*\]")
-_OF_NETWORK = re.compile(
-    r"\bif\b([^{};<>=!]*)(\breturn\b[^{};]*;|\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\})"
-)
+_BLOCK = r"\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\}"
+_OF_NETWORK = re.compile(rf"\bif\b([^{{}};<>=!]*)(\breturn\b[^{{}};]*;|{_BLOCK})")
 """if (USE_NNUE && options.net) { ... return score; }"""
+_NEVER_RUN = (
+    re.compile(rf"(?<=[;{{}}])(\s*return\b[^;{{}}]*;)(?:[^{{}}#:]++|::|{_BLOCK})*+"),
+    re.compile(
+        rf"(?i)(\bif)\s*\([^{{}};!]*(?:chess_?960|\bfrc)[^{{}};!]*\)\s*(?:{_BLOCK}|[^{{}};]*;)"
+    ),
+)
+"""What follows a return to the end of its block, a label or a directive; what Chess960 asks for."""
+_OFF = re.compile(r"(?m)^[ \t]*//+[ \t]*#[ \t]*define[ \t]+(?!\w*(?:TUN[EI]|SPSA))(\w+)")
+_ON = re.compile(r"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)")
+_GUARDED = re.compile(
+    r"(?m)^[ \t]*#[ \t]*if(?:def[ \t]+|[ \t]+defined[ \t(]+)(\w+)[^\n&|]*\n"
+    r"((?:(?![ \t]*#[ \t]*(?:if|el|end))[^\n]*\n)*+)"
+)
+"""The lines behind #ifdef, up to the next directive."""
 _RESULT = re.compile(r"\breturn\b|=>|^[^=(]*$")
 """A clause that may be what its function is worth."""
 _SCORE = re.compile(
@@ -63,11 +76,21 @@ _OF_BOARD = (
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The names that are read (none: not known), beside a score, and only by the order of moves."""
+    """The names that are read (none: not known), beside a score, and only by the order of moves.
+
+    `whole` is the text of all files in small letters, without underscores: a macro may make
+    `rfp_margin()` of RFP_MARGIN.
+    """
 
     read: set[str] = field(default_factory=set)
     weighed: set[str] = field(default_factory=set)
     ordering: set[str] = field(default_factory=set)
+    whole: str = ""
+
+    def unread(self, one: SourceConstant) -> str:
+        """What speaks against a number with a declared range: its name stands nowhere else."""
+        is_alone = one.single is not None and self.whole.count(_squeezed(one.name)) == 1
+        return against.UNREAD if self.read and is_alone else ""
 
     def lacks(self, one: SourceConstant, name: str, rank: int) -> str:
         """What a number lacks whose parameter is called so, in a file of that rank."""
@@ -91,16 +114,19 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
     texts: dict[str, list[str]] = {}
     ordering, others = set[str](), set[str]()
     networks = {one.name for file in files for one in file.constants if _turns_network_on(one)}
+    plain_files = [against.NO_CODE.sub(" ", file.text) for file in files]
+    off = {name for file in files for name in _OFF.findall(file.text)}
+    off -= {name for text in plain_files for name in _ON.findall(text)}
     for name, text in (definition for file in files for definition in file.definitions):
-        plain = against.NO_CODE.sub(" ", text)
+        plain = _run(against.NO_CODE.sub(" ", text), networks, off)
         is_eval = networks and "eval" in name.lower()
         is_order = _ORDERING.fullmatch(name)
         asked = plain if is_order else _COMPARED.sub("", plain)
         (ordering if is_order else others).update({*_NAME.findall(asked)} - {name})
         texts.setdefault(name, []).append(_until_network(plain, networks) if is_eval else plain)
     begin = set(filter(_STRENGTH.fullmatch, texts))
-    weighed = {n for f in files for n in _weighed(against.NO_CODE.sub(" ", f.text))}
-    found = Evidence(set(), weighed, ordering - others)
+    weighed = {name for text in plain_files for name in _weighed(text)}
+    found = Evidence(set(), weighed, ordering - others, _squeezed("\n".join(plain_files)))
     open_names = begin | ({""} & texts.keys() if begin else set())
     for _ in range(3):  # what search reads is filled by functions from what others have filled
         while open_names:
@@ -113,10 +139,23 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
     return found
 
 
+def _squeezed(text: str) -> str:
+    return text.lower().replace("_", "")
+
+
 def _turns_network_on(one: SourceConstant) -> bool:
     """USE_NNUE = 1 or true."""
     value = one.single.number if isinstance(one.single, Element) else one.single and one.single.text
     return "NNUE" in against.words(one.name) and value in (1, "true")
+
+
+def _run(text: str, networks: set[str], off: set[str]) -> str:
+    """The part of a function that runs, with these networks on and these defines off."""
+    for never in _NEVER_RUN:
+        text = never.sub(r"\1", text)
+    if networks:  # USE_NNUE ? network(board) : evaluation(board);
+        text = re.sub(rf"\b(?:{'|'.join(networks)})\s*\?([^:;?]*):[^;]*;", r"\1;", text)
+    return _GUARDED.sub(lambda found: "" if found[1] in off else found[0], text)
 
 
 def _until_network(text: str, networks: set[str]) -> str:

@@ -84,7 +84,7 @@ _OF_NAME = (
         _SIZE,
         whole=r"MAXMOBILITY|(DEPTH|EXTENSIONS?)_(LIMIT|MAX)|(\w+_)?LIMITS_MAX_DEPTH"
         r"|(MIN|SEARCH|START|TARGET|DEFAULT(_\w+)?|(\w+_)?CONFIG)_DEPTH"
-        r"|\w*MATE_(BOUND|MARGIN|THRESHOLD)|(MAX|MIN)_(ALPHA|BETA|EVAL|SCORE)|SIZE_\w+|MAX_(\w+_)?(DEPTH|EVAL(UATION)?"
+        r"|\w*MATE_(BOUND|MARGIN|THRESHOLD)|(MAX|MIN)_(ALPHA|BETA|EVAL|SCORE)|SIZE_\w+|MIN(IMUM)?_MATERIAL|MAX_(\w+_)?(DEPTH|EVAL(UATION)?"
         r"|EXTENSIONS?|GAME|HASH|ITERATIONS|LEVEL|MATERIAL|MOBILITY|MOVES(_\w+)?|QUIESCE\w*|SCORE|VALUE"
         r"|WINDOW)",
         unless=r"FUTILITY|FP|IIR|LM[PR]|NMP|PROBCUT|PRUN(E|ING)|RAZOR(ING)?|RFP|SEE|SINGULAR",
@@ -123,7 +123,7 @@ _OF_MAKER = (
 _OF_OPTION = (
     _Rule(
         _STANDARD,
-        whole=r"(\w+_)?HASH(_SIZE)?|THREADS|PONDER|(OWN_)?BOOK\w*|(\w+_)?(CONTEMPT|RANDOM(NESS)?|FUZZ)|(SEARCH_)?DEPTH"
+        whole=r"(\w+_)?(HASH|CACHE)(_(SIZE|(IN_)?MB))?|THREADS|PONDER|(OWN_)?BOOK\w*|(\w+_)?(CONTEMPT|RANDOM(NESS)?|FUZZ)|(SEARCH_)?DEPTH"
         r"|MULTI_?PV|(MINIMUM_THINKING|SLOW_MOVER|MOVE_?OVERHEAD)(_TIME)?|NODESTIME|((SKILL|OUTPUT|LOG)_)?LEVEL"
         r"|SYZYGY_?\w*|UCI_?ELO|UCI_RATING\w*|\w*UCI_OPTIONS?_\w+",
     ),
@@ -307,9 +307,9 @@ _OTHER_FOLDERS = (
 """Folders whose files do other work whatever they are called."""
 _OTHER_FILES = (
     r"tun\w+(eval|hce|ps\w+)|nn|wdl|((uci|learn|pgn|report)|\w*(nnue|neural|network|test|data[gs]e|selfplay"
-    r"|texel|train))\w*"
+    r"|texel|train))\w*|mt\d*|mtwist|mersenne\w*|p?rng|rand(om)?\w*"
 )
-"""Files of a tuner's evaluation, of a network, of training and of the protocol."""
+"""Files of a tuner's evaluation, of a network, of training, of chance and of the protocol."""
 
 
 def rank_of_file(path: str) -> int:

@@ -25,6 +25,8 @@ _PART, _PART_OVER_ONE = 0.09, 0.045
 """Of a fraction, and of one over 1: the median step of fourteen authors."""
 _STEPS = 20
 """Steps in a range without one, as the tuning macro of Stockfish has them."""
+_FINEST_STEP = 200
+"""In a range of fractions at most so many; what is smaller is the rate of a tuner, as 0.002 is."""
 _LIMIT_OF_TYPE, _LIMIT_OF_OPTION = 200, 20
 """A range of more than so many times the value is a limit, and no place to search in."""
 
@@ -41,7 +43,10 @@ _PER_UNIT = re.compile("mobility|weight|factor|mult")
 _RANKED = re.compile("pass(ed|er|_?pawn)(?!.*(file|dist))")
 """Names of what counts by ranks, of which pawns stand on the second to the seventh."""
 
-_OF_PIECE = re.compile("([pnbrq]|pawn|knight|bishop|rook|queen)_((mg|eg|see)_)?(score|mg|eg)")
+_OF_PIECE = re.compile(
+    "([pnbrq]|pawn|knight|bishop|rook|queen)_((mg|eg|see)_)?(score|mg|eg)"
+    "|pawn|knight|bishop|rook|queen|[pnbrq]_?wt"
+)
 _STEPPED = re.compile(r"\(\w+, *\w+, *\w*step\w*\)", re.IGNORECASE)
 """The arguments of a macro that is given a value and a step: ten either way are a range."""
 _NAMED_INDEX = re.compile(r"\[[A-Za-z_]\w*\]")
@@ -237,10 +242,11 @@ def with_bounds(files: Mapping[str, SourceFile]) -> dict[str, SourceFile]:
         if not (found and found.numbers) or isinstance(item, Opaque) or item.beside:
             return item
         is_copy = one.kind is Kind.VARIABLE and (one.name, item.number) in fixed  # for tuning
-        if is_copy or (found.maker == PRINTED and item.real):  # an option is a whole number
+        is_option, first = found.maker == PRINTED, found.numbers[0]
+        if is_copy or (is_option and item.real and isinstance(first, int)):  # in another unit
             return item
-        ratio = item.number / (found.numbers[0] or inf)
-        has_unit = found.maker != PRINTED or 0.4 < ratio < 2.5 or item.number == found.numbers[0]
+        ratio, is_given = item.number / (first or inf), len(found.numbers) > 2
+        has_unit = not (is_option and is_given) or 0.4 < ratio < 2.5 or item.number == first
         parts = (found.numbers[n:] for n in range(len(found.numbers) - 1) if has_unit)
         around = (p for p in parts if p[0] < p[1] and p[0] <= item.number <= p[1])
         return replace(item, beside=next(around, found.numbers), maker=found.maker)
@@ -254,8 +260,8 @@ def with_bounds(files: Mapping[str, SourceFile]) -> dict[str, SourceFile]:
 def makers_of(constants: Iterable[SourceConstant]) -> set[str]:
     """The macros, functions and tables by which the author declares ranges.
 
-    Nearly all numbers they are given lie between the next two, and where names in quotes tell of
-    none, at least three. An attribute names what is a minimum and a maximum.
+    Nearly all numbers they are given lie between the next two, and at least three; of those with
+    names in quotes more than a half do. An attribute names what is a minimum and a maximum.
     """
     found: dict[str, list[bool]] = {}
     named = set[str]()
@@ -265,7 +271,8 @@ def makers_of(constants: Iterable[SourceConstant]) -> set[str]:
                 holds = _may_be_range(e) and e.beside[0] <= e.number <= e.beside[1]
                 found.setdefault(_maker(one, e), []).append(holds)
                 named |= {_maker(one, e)} if e.label or not e.maker else set()
-    makers = {maker for maker, told in found.items() if sum(told) > 0.9 * len(told) - 0.1}
+    shares = {maker: 0.6 if maker in named else 0.9 for maker in found}
+    makers = {one for one, told in found.items() if sum(told) > shares[one] * len(told) - 0.1}
     told = sum(sum(found[maker]) for maker in makers)
     return (makers if told >= _LEAST_TOLD else makers & named) | {ATTRIBUTE}
 
@@ -315,7 +322,8 @@ def _declared_range(
     if is_narrowed:
         nearest, farthest = _bounds(value, 0 if real else 1, real=real)
         low, high, more = max(low, nearest), min(high, farthest), []
-    is_step = more and (0 if real else 0.5) <= more[0] <= (high - low) / 2
+    least = (high - low) / _FINEST_STEP if real else 0.5
+    is_step = more and least <= more[0] <= (high - low) / 2
     step = (is_step and more[0]) or (high - low) / _STEPS
     if real and not any(number % 1 for number in (low, high, step)):
         keys["type"] = "float"
