@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from math import comb, fsum, sqrt
+from math import comb, sqrt
 from statistics import NormalDist
 
 from spsa.algorithms.time_controls import TimeControlSums
 from spsa.core.params import Space
-from spsa.core.scoring import chi_square_tail, elo, score
+from spsa.core.scoring import elo, score
 from spsa.db import Store
 from spsa.db.read_queries import RunOverview
 from spsa.db.tables import NARROW, Iteration, Run
@@ -21,7 +21,6 @@ from spsa.errors import TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.verdict import START
 from spsa.report.events import Alarm, AlarmKind
-from spsa.report.parameters import signal_to_noise
 from spsa.report.status import RATE_SECONDS, RUNS, Status, status
 from spsa.report.table import Column, View, joined, unless_zero
 from spsa.report.workers import MachineReport
@@ -35,7 +34,6 @@ _MIN_SAME = 10
 _MIN_GAMES = 20
 _ONE_SIDED = 0.9
 _MIN_DRAWN, _DRAWN, _DRAWN_DEVIATIONS = 200, 0.9, 2.33  # games; the last: one-sided 1%
-_MIN_RESULTS = 100
 _MIN_PULLS, _OUTSIDE = 30, 0.01  # results; the chance of one look, of a whole run 5%
 _MIN_FAULTS = 5
 _FAULTS, _TIMES = 0.01, 2.0  # of all games; by so much a machine differs from the others
@@ -53,7 +51,6 @@ def look(store: Store, run: Run, machines: Sequence[MachineReport] = ()) -> Stat
         *_of_silence(store, now),
         *_of_parameters(now, recent),
         *of_time_controls(run, now.sums),
-        *of_noise(now),
         *of_validations(now),
         *_of_results(run.name, recent),
         *_of_workers(store, now),
@@ -151,22 +148,6 @@ def of_time_controls(run: Run, sums: TimeControlSums | None) -> Iterator[Alarm]:
                 f"{limits[pulls.index(down)]} down by {-down:.1f}"
             )
             yield Alarm(AlarmKind.TIME_CONTROLS, name, found)
-
-
-def of_noise(status: Status) -> Iterator[Alarm]:
-    """Where no trend shows after many results: a random walk is not refused at 5% (chi-square).
-
-    None where matches have measured that theta is better than the start.
-    """
-    curve = status.measured.curve if status.measured.opponent == START else None
-    active = [p for p in status.parameters if p.active]
-    ratios = [ratio for p in active if (ratio := signal_to_noise(p.path)) is not None]
-    is_better = curve is not None and curve.elo[-1] > curve.errors[-1]
-    if is_better or status.run.applied < _MIN_RESULTS or not ratios:
-        return
-    if chi_square_tail(fsum(ratio * ratio for ratio in ratios), len(ratios)) > 0.05:
-        found = f"no path differs from a random walk: signal to noise {max(ratios):.1f} at most"
-        yield Alarm(AlarmKind.NOISE, status.run.name, found)
 
 
 def of_validations(status: Status) -> Iterator[Alarm]:

@@ -59,7 +59,6 @@ class AlarmKind(StrEnum):
         "at_bound",
         f"a wider bound may be better: stop the run, change it in params.toml, {_AGAIN}",
     )
-    NOISE = ("noise", "use larger steps or more games; or the start was close to the best values")
     WORSE = "worse", "do not use them; look for faults of engines or workers"
     ONE_SIDED = (
         "one_sided",
@@ -103,7 +102,7 @@ STANDSTILL = frozenset(
 MINOR = frozenset(
     {
         *(AlarmKind.WAITING_FOR_BUILDS, AlarmKind.SILENT, AlarmKind.DEAD),
-        *(AlarmKind.AT_BOUND, AlarmKind.NOISE, AlarmKind.DRAWS),
+        *(AlarmKind.AT_BOUND, AlarmKind.DRAWS),
         *(AlarmKind.TIME_CONTROLS, AlarmKind.WORKER_SPEED),
     }
 )

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from itertools import pairwise
-from math import ceil, fsum, isclose, sqrt
+from math import ceil, isclose
 
 from spsa.core.json_values import as_written
 from spsa.core.parameter import Parameter
@@ -130,16 +129,6 @@ def trail(store: Store, run: Run) -> Sequence[ThetaPoint]:
 def sampled(applied: int, stride: int) -> list[int]:
     """0, the end, and every `stride` results between."""
     return [*range(0, applied, stride), applied]
-
-
-def signal_to_noise(path: Sequence[float]) -> float | None:
-    """How far a path has led, over how far a random walk of the same steps leads (one deviation).
-
-    Steps without a trend give values below 2 in 95% of cases. None before the first step.
-    """
-    steps = [after - before for before, after in pairwise(path)]
-    walk = sqrt(fsum(step * step for step in steps))
-    return abs(fsum(steps)) / walk if walk > 0.0 else None
 
 
 def sparkline(path: Sequence[float]) -> str:

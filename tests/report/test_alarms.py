@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import datetime
 from unittest.mock import patch
 
-import numpy as np
 import pytest
 from builders import LEASE, space_from, stage, tunable_run
 from stories import Story
@@ -15,9 +14,8 @@ from transcripts import headings
 from spsa.core import Builds
 from spsa.core.scoring import Tally
 from spsa.db.tables import Event
-from spsa.planning.strength import StrengthCurve
 from spsa.protocol import BatchResult, KeptVoid
-from spsa.report.alarms import look, of_noise, of_validations
+from spsa.report.alarms import look, of_validations
 from spsa.report.events import ALARMS, EVENTS, Alarm, AlarmKind, grouped, told
 from spsa.report.matches import Match
 from spsa.report.report import report
@@ -122,34 +120,6 @@ def test_many_alarms_of_a_kind_are_a_few_lines():
     assert str(next(grouped(many[:4]))).startswith("4 alike, p0, p1, p2, p3: at its")
     silent = [replace(one, kind=AlarmKind.SILENT) for one in many]
     assert str(*grouped(silent)).startswith("40 workers silent, p0, p1, p2, p3 and 36 more: ")
-
-
-def walks(of, count, drift):
-    """Runs of six parameters with paths of 15 steps."""
-    rng = np.random.Generator(np.random.PCG64(1))
-    steps = rng.normal(drift, 1.0, size=(count, 6, 15))
-    paths = np.concatenate((np.zeros((count, 6, 1)), steps.cumsum(axis=2)), axis=2)
-    one = of.parameters[0]
-    return [[replace(one, path=tuple(path)) for path in run] for run in paths.tolist()]
-
-
-def test_noise_is_told_from_a_trend(store):
-    staged = stage(store, space(), planned=40)
-    now = status(staged.store, staged.now())
-
-    def noisy(paths, applied=200, **measured):
-        run, found = replace(staged.run, applied=applied), replace(now.measured, **measured)
-        seen = replace(now, run=run, parameters=tuple(paths), measured=found)
-        return bool(list(of_noise(seen)))
-
-    walking = walks(now, 1000, 0.0)
-    assert np.mean([noisy(paths) for paths in walking]) == pytest.approx(0.95, abs=0.03)
-    assert np.mean([noisy(paths) for paths in walks(now, 1000, 0.6)]) < 0.01
-    assert not any(noisy(paths, applied=99) for paths in walking), "too early to say"
-    assert not noisy([replace(now.parameters[0], path=())])
-    for gain, opponent, is_told in ((7.0, "start", False), (5.0, "start", True), (7.0, "x", True)):
-        curve = StrengthCurve(ks=(0, 5, 10), elo=(0.0, 0.0, gain), deviation=(0.0, 9.0, 3.0))
-        assert noisy(walking[0], curve=curve, opponent=opponent) == is_told
 
 
 def test_an_event_tells_an_alarm_as_a_sentence():

@@ -3,11 +3,9 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from math import sqrt
 from pathlib import Path
 from shutil import copy
 
-import numpy as np
 import pytest
 from asking import Store
 from builders import space_from, stage
@@ -19,7 +17,6 @@ from spsa.master.verdict import verdict
 from spsa.planning.strength import StrengthCurve
 from spsa.report import parameters
 from spsa.report.figures import compared_figures, figures, parameter_figures, worker_figures
-from spsa.report.parameters import signal_to_noise
 from spsa.report.report import RunHistory, history
 from spsa.report.status import status
 
@@ -146,13 +143,3 @@ def test_where_the_verdict_knows_no_gain_the_history_has_none(store, space):
         assert (found.gain is None) == bool(said.unknown)
         if found.gain is not None and said.gained is not None:
             assert found.gain[-1] == pytest.approx(said.gained)
-
-
-def test_a_trend_stands_out_of_a_walk():
-    assert signal_to_noise([1.0]) is None and signal_to_noise([2.0, 2.0]) is None
-    assert signal_to_noise([0.0, 1.0, 2.0, 3.0, 4.0]) == pytest.approx(2.0)
-    assert signal_to_noise([0.0, 1.0, 0.0, 1.0, 0.0]) == 0.0
-    walks = np.random.default_rng(1).normal(size=(2000, 40)).cumsum(axis=1)
-    found = [signal_to_noise(walk) or 0.0 for walk in walks]
-    assert sqrt(np.mean(np.square(found))) == pytest.approx(1.0, abs=0.05)
-    assert np.mean(np.array(found) < 2.0) == pytest.approx(0.95, abs=0.02)
