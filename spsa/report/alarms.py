@@ -23,7 +23,7 @@ from spsa.master.verdict import START
 from spsa.report.events import Alarm, AlarmKind
 from spsa.report.status import RATE_SECONDS, RUNS, Status, status
 from spsa.report.table import Column, View, joined, unless_zero
-from spsa.report.workers import MachineReport
+from spsa.report.workers import MachineReport, compared_machines
 from spsa.text import plural
 
 RECENT = 30
@@ -40,8 +40,9 @@ _FAULTS, _TIMES = 0.01, 2.0  # of all games; by so much a machine differs from t
 _CERTAIN = 3.29 / 1.96  # a 99.9% interval by a 95% one
 
 
-def look(store: Store, run: Run, machines: Sequence[MachineReport] = ()) -> Status:
-    """The status of a run with what is wrong, also with these machines beside one another."""
+def look(store: Store, run: Run, machines: Sequence[MachineReport] | None = None) -> Status:
+    """The status of a run with what is wrong; `machines` by a comparison that was made already."""
+    machines = compared_machines(store, run) if machines is None else machines
     now = status(store, run)
     needed = [*NARROW, Iteration.plus_parameters, Iteration.minus_parameters]
     recent = store.iterations(run.id, purpose=Purpose.TUNE, last=RECENT, columns=needed)

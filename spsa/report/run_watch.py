@@ -27,7 +27,7 @@ from spsa.report.matches import ThetaChoice
 from spsa.report.notify import Address, Message, Notifier
 from spsa.report.status import Status
 from spsa.report.table import record
-from spsa.report.workers import COMPARED, MachineReport, compared_machines
+from spsa.report.workers import MachineReport, compared_machines
 from spsa.text import FAILURE_LENGTH, plural, printable
 
 _LOOK_SECONDS = 15.0
@@ -148,7 +148,7 @@ class RunWatch:
     def _machines_at(self, run: Run, now: float) -> Sequence[MachineReport]:
         """The last comparison of the machines, which is seldom."""
         if now - self._compared_at >= min(_MACHINE_SECONDS, _SELDOM * self.config.notify.after):
-            self._machines = compared_machines(self.store, run, COMPARED)
+            self._machines = compared_machines(self.store, run)
             self._compared_at = now
             if self.config.fleet.set_aside:
                 set_aside(self.store, run, self._machines)

@@ -41,8 +41,8 @@ from spsa.report.table import (
 LEVEL = 0.0003
 """The chance that one look at equal machines shows any of them as standing out."""
 
-COMPARED = 5_000
-"""Iterations over which machines are compared by what looks at a run again and again."""
+_COMPARED = 5_000
+"""Machines are compared by the last iterations of a run, so many at most."""
 
 _GROUPS = 50
 """Groups of iterations in which machines are compared."""
@@ -92,14 +92,14 @@ class MachineReport:
         return ", ".join(kinds)
 
 
-def compared_machines(store: Store, run: Run, last: int | None = None) -> tuple[MachineReport, ...]:
-    """The machines of a run, by its `last` iterations, if given, else by all; open ones count."""
-    return machine_reports(worker_parts(store, run, last))
+def compared_machines(store: Store, run: Run) -> tuple[MachineReport, ...]:
+    """The machines of a run, by its last iterations; open ones count."""
+    return machine_reports(worker_parts(store, run))
 
 
-def worker_parts(store: Store, run: Run, last: int | None = None) -> list[WorkerShare]:
-    """What workers have played, in groups of iterations; of the `last` ones, if given."""
-    after = max(0, run.applied - last) if last else 0
+def worker_parts(store: Store, run: Run) -> list[WorkerShare]:
+    """What workers have played of the last iterations, in groups of them."""
+    after = max(0, run.applied - _COMPARED)
     size = max(1, ceil((run.applied - after) / _GROUPS))
     return store.worker_parts(run.id, size, after)
 

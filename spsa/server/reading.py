@@ -12,14 +12,7 @@ from spsa.report.alarms import look
 from spsa.report.figures import Figure, figures
 from spsa.report.report import POINTS, RunHistory, history
 from spsa.report.status import Status
-from spsa.report.workers import (
-    COMPARED,
-    FleetMember,
-    MachineReport,
-    fleet,
-    machine_reports,
-    worker_parts,
-)
+from spsa.report.workers import FleetMember, MachineReport, fleet, machine_reports, worker_parts
 
 MIN_KEPT_SECONDS = 5.0
 """As long as a page waits before it asks again."""
@@ -95,4 +88,4 @@ class Reader:
 
     def parts(self, run: Run) -> Sequence[WorkerShare]:
         """What workers have played of the last iterations, in groups of them."""
-        return self._parts.get(run.id, lambda: worker_parts(self._store, run, COMPARED))
+        return self._parts.get(run.id, lambda: worker_parts(self._store, run))

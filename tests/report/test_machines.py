@@ -15,6 +15,7 @@ from spsa.core.scoring import Tally
 from spsa.db.history_queries import WorkerShare
 from spsa.protocol import BatchResult
 from spsa.report import workers
+from spsa.report.alarms import look
 from spsa.report.events import AlarmKind
 from spsa.report.report import REPORT, report
 from spsa.report.run_watch import set_aside
@@ -213,7 +214,8 @@ def test_the_parts_of_a_run_add_up_to_its_shares(store, monkeypatch):
     assert [one.late_batches for one in parts] == [1, 2, 0] * 4
     monkeypatch.setattr(workers, "_GROUPS", 2)
     for last, batches in ((2, [1, 1]), (9, [4, 3])):
-        found = [one.batches for one in workers.worker_parts(store, staged.now(), last)]
+        monkeypatch.setattr(workers, "_COMPARED", last)
+        found = [one.batches for one in workers.worker_parts(store, staged.now())]
         assert sorted(found, reverse=True) == sorted(batches * 4, reverse=True)
 
 
@@ -224,6 +226,7 @@ def test_a_sick_machine_is_an_alarm_of_the_report_and_on_the_pages(sqlite_store)
     assert alarm.subject == "m0" and "of its 140 pairs 0% are even" in alarm.found
     *_, (view, rows) = replace(found, machines=found.machines[:2]).tables()
     assert rows[0].machine == "m0" and view.columns[-1].text(rows[0]) == "results"
+    assert alarm in look(sqlite_store, staged.now()).alarms, "also of the command"
     told = json.loads(json.dumps(record(REPORT, found)))["machines"]
     assert [one["is_suspect"] for one in told] == [True, False, False, False]
     assert told[0]["pairs_by_points"] == [0, 0, 140] and told[0]["results_chi_square"] > 100
