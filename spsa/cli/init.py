@@ -117,12 +117,14 @@ def init(
     )
     targets[1].write_text(start.params, encoding="utf-8")
     echo(*start.notes, *_skipped(start.chosen), err=True)
-    if not no_try:
+    if start.chosen.active and not no_try:
         _try(start.setup, targets[0], shape, build_seconds)
+    chosen = start.chosen
+    listed = plural(chosen.inside_functions, "number") if chosen.inside_functions else ""
     echo(
-        f"{targets[0]} and {targets[1]}: {plural(start.chosen.active, 'parameter')} suggested, "
-        f"{start.chosen.commented_out:,} more commented out; edit them, then "
-        "`spsa-master params show`, `probe --write`, `plan`, `run`"
+        f"{targets[0]} and {targets[1]}: {plural(chosen.active, 'parameter')} suggested, "
+        f"{chosen.commented_out:,} more commented out{listed and f', {listed} inside functions'}; "
+        "edit them, then `spsa-master params show`, `probe --write`, `plan`, `run`"
     )
 
 
@@ -200,7 +202,7 @@ def _of_source(source: str, folder: Path, inside: str = ".") -> _Start:
         )
     engine = read_source(place / inside)
     chosen = select(engine.texts)
-    if not chosen.active:
+    if not (chosen.active or chosen.commented_out or chosen.inside_functions):
         unread = "".join(f"; skipped {file}: {why}" for file, why in engine.unread.items())
         raise NothingToDo(f"{engine.root} has no number that can be tuned{unread}; {BY_OPTIONS}")
     written = engine.root.relative_to(place) if by_git else _seen_from(engine.root, folder)

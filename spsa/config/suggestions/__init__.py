@@ -71,6 +71,11 @@ class Suggestions:
         return sum(one.reason in against.COMMENTED for one in self._all)
 
     @property
+    def inside_functions(self) -> int:
+        """How many numbers inside functions are listed."""
+        return sum(map(len, self.functions.values()))
+
+    @property
     def skipped(self) -> dict[str, list[str]]:
         """The names of all that is not suggested, by the reason."""
         skipped = {"not valid Rust, by this parser": [*self.broken]} if self.broken else {}
