@@ -71,6 +71,18 @@ def content(path: Path, most: int, *, follow: bool = True) -> bytes:
     return found
 
 
+def encoding_of(source: bytes) -> str:
+    """UTF-8, or Latin-1 for any other source of an engine: all its bytes are characters then.
+
+    With a NUL byte it is taken for UTF-8 even so: reading UTF-16 raises UnicodeDecodeError.
+    """
+    try:
+        source.decode("utf-8")
+    except UnicodeDecodeError:
+        return "utf-8" if b"\0" in source else "latin-1"
+    return "utf-8"
+
+
 def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:
     """Write beside the file, then rename: a reader sees the old content or the new.
 

@@ -36,7 +36,7 @@ def echo_json(value: Any, *, indent: int | None = None) -> None:
     click.echo(json.dumps(value, allow_nan=False, indent=indent))
 
 
-def echo_raw(text: str) -> None:
+def echo_raw(text: str | bytes) -> None:
     """Write text of this program to stdout unchanged, such as a patch or SQL."""
     click.echo(text, nl=False)
 

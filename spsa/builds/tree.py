@@ -22,7 +22,7 @@ from stat import S_IFLNK
 
 from spsa.builds.commands import refuse_unbuildable
 from spsa.errors import InvalidInput, TuningError, file_failure
-from spsa.files import remove_old, sync_folder
+from spsa.files import encoding_of, remove_old, sync_folder
 
 _AHEAD_NS = 2_000_000_000  # the coarsest clock resolution of a file system (FAT)
 _RETRY_SECONDS = 0.1
@@ -39,7 +39,7 @@ _OBJECTS = ("*.o", "*.obj", "*.d", "*.gch", "*.pch", "*.gcda", "*.gcno", "*.prof
 class TreeEntry:
     """One entry of a tree: a link to `link`, or a file like the one at `path`.
 
-    A file has the content `text` if that is given.
+    A file has the content `text` if that is given, in the encoding of the file at `path`.
     """
 
     path: Path
@@ -51,7 +51,9 @@ class TreeEntry:
         """Mode and content: of a link S_IFLNK and its target."""
         if self.link is not None:
             return S_IFLNK, self.link.encode()
-        content = self.path.read_bytes() if self.text is None else self.text.encode()
+        content = self.path.read_bytes()
+        if self.text is not None:
+            content = self.text.encode(encoding_of(content))
         return 0o755 if self.path.stat().st_mode & 0o100 else 0o644, content
 
     def copy_to(self, target: Path) -> None:

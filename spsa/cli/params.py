@@ -26,9 +26,9 @@ from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.tables import Run
 from spsa.errors import InvalidInput
-from spsa.files import write_whole
+from spsa.files import encoding_of, write_whole
 from spsa.live_display import working
-from spsa.master.delivery_setup import source_texts
+from spsa.master.delivery_setup import source_of, source_texts
 from spsa.master.session import RunSettings
 from spsa.master.start import checked_space
 from spsa.output import echo, echo_json, echo_raw
@@ -108,9 +108,10 @@ def diff(config: str | None, database_url: str | None, run: str | None, theta: s
     values = _playable(space, chosen)
     if _print_options(found.delivery.kind, space, values):
         return
-    texts = source_texts(found, space, began)
-    rendered = render(space, values, texts)
-    patch = "".join(unified_patch(texts[name], text, name) for name, text in rendered.items())
+    folder, patch = source_of(found, began), b""
+    for name, text in render(space, values, source_texts(found, space, folder)).items():
+        before = (folder / name).read_bytes()
+        patch += unified_patch(before, text.encode(encoding_of(before)), name)
     echo_raw(patch)
     if not patch:
         echo("an empty patch: the source has these values already", err=True)

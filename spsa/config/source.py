@@ -14,7 +14,7 @@ from spsa.core.parameter import Knob, Number, Parameter, assignments, by_locatio
 from spsa.core.params import Space
 from spsa.core.uci_options import CHESS960, Declarations
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput
-from spsa.files import content
+from spsa.files import content, encoding_of
 
 MAX_SOURCE = 2**22
 """Bytes of one source file: parsing takes a microsecond and a kilobyte of memory a byte."""
@@ -25,7 +25,7 @@ def read_sources(
 ) -> dict[str, str]:
     """The texts of the files that hold parameters, the constants file first, line ends kept.
 
-    Raises InvalidInput with every one that is missing or is not UTF-8: those that the constant of
+    Raises InvalidInput with every one that is missing or is no text: those that the constant of
     a parameter names at its line of `file`.
     """
     texts: dict[str, str] = {}
@@ -33,7 +33,8 @@ def read_sources(
     for name in sources_of(space, constants_file):
         path = source_path / name
         try:
-            texts[name] = content(path, MAX_SOURCE).decode("utf-8")
+            source = content(path, MAX_SOURCE)
+            texts[name] = source.decode(encoding_of(source))
         except (OSError, UnicodeDecodeError) as error:
             why = f"cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}"
             p = next((p for p in space.parameters if p.location.file == name), None)

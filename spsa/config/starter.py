@@ -19,7 +19,7 @@ from spsa.config.space import ParameterSection
 from spsa.config.suggestions import Suggested
 from spsa.core.parameter import SOURCE_SUFFIXES, Number
 from spsa.errors import InvalidInput
-from spsa.files import MAX_TEXT, content
+from spsa.files import MAX_TEXT, content, encoding_of
 from spsa.planning.plan_inputs import Shape
 from spsa.text import closest
 
@@ -150,7 +150,8 @@ def _read(root: Path, files: Iterable[Path]) -> tuple[dict[str, str], dict[str, 
     for path in files:
         name = path.relative_to(root).as_posix()
         try:
-            texts[name] = content(path, _MAX_BYTES).decode("utf-8")
+            source = content(path, _MAX_BYTES)
+            texts[name] = source.decode(encoding_of(source))
         except (OSError, UnicodeDecodeError) as error:
             unread[name] = getattr(error, "strerror", None) or "it is not UTF-8"
     return texts, unread

@@ -73,9 +73,9 @@ def source_of(config: Config, began: SourceCommit | None = None) -> Path:
     return folder / inside
 
 
-def source_texts(config: Config, space: Space, began: SourceCommit | None = None) -> dict[str, str]:
-    """The texts of the files that hold parameters, see `read_sources`."""
-    folder, constants = source_of(config, began), config.build.constants_file
+def source_texts(config: Config, space: Space, folder: Path | None = None) -> dict[str, str]:
+    """The texts of the files in `folder` that hold parameters, see `read_sources`."""
+    folder, constants = folder or source_of(config), config.build.constants_file
     return read_sources(space, folder, constants, config.run.params)
 
 

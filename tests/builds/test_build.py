@@ -65,9 +65,8 @@ def test_two_sides_differ_are_built_once_and_the_checkout_is_left_alone(shared):
 @pytest.mark.slow
 def test_every_rewrite_is_compiled_however_quickly_it_comes(shared):
     builder = shared.builder(bench=True)
-    margins = [41, 42, 43, 41]
-    built = [builder.build_one("minus", rendered(margin)).bench for margin in margins]
-    assert built == [margin * 1000 + 61 for margin in margins]
+    for margin in (41, 42, 43, 41):
+        assert builder.build_one("minus", rendered(margin)).bench == margin * 1000 + 61
 
 
 def test_a_compile_error_has_the_compilers_words_and_the_values(shared):
@@ -171,11 +170,9 @@ def test_a_key_names_all_that_decides_the_bytes(own, monkeypatch):
         key(target="x86_64-unknown-linux-musl"),
         key(binary="tiny"),
         key(package="tiny"),
-        key(command=("make",), binary="tiny"),
-        key(command=("make", "-j2"), binary="tiny"),
-        compiler.key(rendered(2)),
+        *(key(command=command, binary="tiny") for command in (("make",), ("make", "-j2"))),
         compiler.key(Rendered(rendered(1).files, {"margin": 2})),
-        compiler.key(Rendered({}, {"margin": 1})),
+        *map(compiler.key, (rendered(2), Rendered({}, {"margin": 1}))),
     ]
     assert key({"CARGO_TERM_COLOR": "always", "EDITOR": "ed"}) == first
     own.write("../.cargo/config.toml", "[term]\nquiet = true\n")  # around the work folder
@@ -193,7 +190,7 @@ def test_a_key_names_all_that_decides_the_bytes(own, monkeypatch):
     assert digest_of({"b": [1, 2], "a": 1.5}) == for_ever
 
 
-HEADER = (FIXTURES / "cpp" / "params.h").read_text(encoding="utf-8")
+HEADER = (FIXTURES / "cpp" / "params.h").read_text(encoding="utf-8") + "// \xe4\n"
 
 
 def tern_with(**values: int) -> Rendered:
@@ -208,7 +205,9 @@ def of_tern(bench: Bench, *command: str) -> Builder:
 
 @pytest.fixture(scope="module")
 def tern(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return Bench(tmp_path_factory.mktemp("tern"), "cpp")
+    bench = Bench(tmp_path_factory.mktemp("tern"), "cpp")
+    (bench.source / "params.h").write_bytes(HEADER.encode("latin-1"))
+    return bench
 
 
 def test_a_command_builds_both_sides_and_leaves_the_checkout_alone(tern):
@@ -216,6 +215,8 @@ def test_a_command_builds_both_sides_and_leaves_the_checkout_alone(tern):
     plus, minus = of_tern(tern).build(tern_with(TEMPO_BONUS=90), tern_with(TEMPO_BONUS=2))
     assert plus.bench and minus.bench and plus.bench != minus.bench
     assert plus.target == minus.target != ""
+    assert b"BONUS 90 " in (built := (tern.work / "plus" / "tree" / "params.h").read_bytes())
+    assert built.replace(b"BONUS 90 ", b"BONUS 12 ") == HEADER.encode("latin-1")
     assert state(tern.source) == before
 
 

@@ -149,16 +149,16 @@ def test_a_rewrite_that_reads_back_otherwise_is_loud(monkeypatch):
         rewriting.rewrite(HOSTILE, {at("MARGIN"): 42})
 
 
-@pytest.mark.parametrize("end", ["\n", ""])
+@pytest.mark.parametrize("end", [b"\n", b""])
 def test_patches_apply(tmp_path, end):
-    before = "a\nb\x0cc\nd" + end
-    after = "a\nb\x0cC\nd" + end
-    (tmp_path / "x.rs").write_text(before)
+    before = b"a\nb\x0cc \xe4 \x85\r\nd" + end
+    after = before.replace(b"c", b"C")
+    (tmp_path / "x.rs").write_bytes(before)
     patch = rewriting.unified_patch(before, after, "x.rs")
     applied = ["git", "apply", "-p1", "-"]
-    subprocess.run(applied, input=patch.encode(), cwd=tmp_path, check=True, capture_output=True)
-    assert (tmp_path / "x.rs").read_text() == after
-    assert rewriting.unified_patch(before, before, "x.rs") == ""
+    subprocess.run(applied, input=patch, cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "x.rs").read_bytes() == after
+    assert rewriting.unified_patch(before, before, "x.rs") == b""
 
 
 @pytest.mark.timeout(60)

@@ -3,6 +3,7 @@
 It builds an engine and searches with it, and mends what one plain value mends.
 """
 
+import shlex
 import shutil
 import signal
 from itertools import count
@@ -10,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from console import Running, master, write_project
+from console import ROOT, Running, master, write_project
 from engines.faulty import running_with, wait_until
 from transcripts import headings
 
@@ -22,10 +23,8 @@ TRIED = [one for one in SITUATIONS if one.startswith("tried: ")]
 def test_init(situation, folder, transcript):
     """Beside the folder of an engine's source, and an engine with options."""
     write_project(folder)
-    for name in ("config.toml", "params.toml"):
-        (folder / name).unlink()
     transcript(ENGINES)
-    transcript(situation)
+    transcript(situation, master=f"PYTHONPATH={ROOT} {shlex.join(master())}")
 
 
 SMALL = Path(__file__).parents[1] / "fixtures" / "small" / "search.c"

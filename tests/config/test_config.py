@@ -179,11 +179,11 @@ def test_missing_files_and_folders_are_faults(tmp_path, monkeypatch):
         assert "cannot be read" in faults(Path(path))[0]
 
 
-def test_sources_are_read_with_their_line_ends(tmp_path, params):
-    (tmp_path / "a.rs").write_bytes(b"const A: i32 = 1;\r\n")
+def test_sources_are_read_with_their_line_ends_and_accents(tmp_path, params):
+    (tmp_path / "a.rs").write_bytes(b"const A: i32 = 1; // \xe4\r\n")
     space = load_space(params(f"[a]\n{KEYS}"))
-    assert read_sources(space, tmp_path, "a.rs") == {"a.rs": "const A: i32 = 1;\r\n"}
-    (tmp_path / "bad.rs").write_bytes(b"\xff")
+    assert read_sources(space, tmp_path, "a.rs") == {"a.rs": "const A: i32 = 1; // \xe4\r\n"}
+    (tmp_path / "bad.rs").write_bytes(b"\xff\xfeA\0")
     space = load_space(params(f"[a]\n{KEYS}[b]\n{KEYS}constant = 'bad.rs::B'\n"))
     with pytest.raises(InvalidInput) as refused:
         read_sources(space, tmp_path, "none.rs")

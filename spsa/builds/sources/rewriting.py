@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import unified_diff
+from difflib import diff_bytes, unified_diff
 from math import isclose
 from textwrap import shorten
 
@@ -199,10 +199,10 @@ def sources_of(space: Space, constants_file: str) -> tuple[str, ...]:
     return (constants_file, *sorted(named - {constants_file}))
 
 
-def unified_patch(before: str, after: str, name: str) -> str:
-    """A unified diff of the file `name` (relative to the tree); "" when nothing changed."""
+def unified_patch(before: bytes, after: bytes, name: str) -> bytes:
+    """A unified diff of the file `name` (relative to the tree); empty when nothing changed."""
     # not splitlines, which also splits at form feeds and the like
-    old, new = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (before, after))
-    lines = unified_diff(old, new, f"a/{name}", f"b/{name}")
-    end = "\n\\ No newline at end of file\n"
-    return "".join(line if line[-1] == "\n" else line + end for line in lines)
+    old, new = (re.findall(rb"[^\n]*\n|[^\n]+", text) for text in (before, after))
+    lines = diff_bytes(unified_diff, old, new, f"a/{name}".encode(), f"b/{name}".encode())
+    end = b"\n\\ No newline at end of file\n"
+    return b"".join(line if line.endswith(b"\n") else line + end for line in lines)
