@@ -208,11 +208,8 @@ class Tuning:
 
     def _estimates(self, state: Observation) -> Estimates:
         belief = self.observed.supported(state)
-        sd = belief.deviation
         return Estimates(
-            supported=self._natural(belief.mean),
-            supported_sd=None if sd is None else self._by_name(sd * self.space.step),
-            better_step=self._better_steps(belief),
+            supported=self._natural(belief.mean), better_step=self._better_steps(belief)
         )
 
     def _better_steps(self, belief: Belief) -> dict[str, float] | None:

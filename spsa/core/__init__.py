@@ -19,14 +19,12 @@ Seconds = Annotated[float, Range(0, 7 * 86_400)]
 class Estimates:
     """Estimates of the best values besides theta, each None as long as there is none.
 
-    `supported` is the optimum that all games together suggest; `supported_sd` is its standard
-    error. All are by parameter name, in the parameter's own unit: values of all parameters,
-    deviations of the active ones. `better_step` has the steps that the games suggest for
-    parameters whose present ones look far too large or small.
+    `supported` is the optimum that all games together suggest. `better_step` has the steps that
+    the games suggest for parameters whose present ones look far too large or small. Both are by
+    parameter name, in the parameter's own unit.
     """
 
     supported: Values | None = None
-    supported_sd: Values | None = None
     better_step: Values | None = None
 
 

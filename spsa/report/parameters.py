@@ -23,16 +23,14 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 class ParameterStatus(Parameter):
     """A parameter whose `value` is that of theta now, with what else is known of it.
 
-    `supported` is None as long as nothing is known, its deviation also where a parameter is frozen,
-    or the games do not say it. `better_step` is the step that the games suggest, where the present
-    one looks far too large or small. `path` is theta at some results, the start first; it is empty
-    where it was not read.
+    `supported` is None as long as nothing is known. `better_step` is the step that the games
+    suggest, where the present one looks far too large or small. `path` is theta at some results,
+    the start first; it is empty where it was not read.
     """
 
     start: float
     played: float
     supported: float | None
-    supported_sd: float | None
     better_step: float | None
     path: tuple[float, ...] = ()
 
@@ -86,7 +84,6 @@ PARAMETERS = View(
         Column("value", "now"),
         *values("supported", "better_step"),
         Column("", "supported", "other_supported", rank=5, note="by all games together"),
-        Column("supported_sd", "± sd", rank=5, note="by the rule's own model"),
         Column("played", "played as", rank=8),
         Column("steps_moved", "steps moved", show="{:+.2f}".format, rank=2),
         Column("path", "path", show=lambda path: sparkline(path), kind="word", rank=1),

@@ -14,11 +14,7 @@ from spsa.master.delivery_setup import delivery_settings
 
 START = {"margin": 200.0, "depth": 3.0}
 SUPPORTED = {"margin": 252.6, "depth": 5.0}
-KNOWN = {
-    "supported": SUPPORTED,
-    "supported_sd": {"margin": 7.0, "depth": 0.25},
-    "better_step": {"margin": 3.0},
-}
+KNOWN = {"supported": SUPPORTED, "better_step": {"margin": 3.0}}
 FINAL = {"margin": 221.0123456789, "depth": 3.5}
 
 

@@ -49,7 +49,7 @@ def test_every_float_comes_back_to_the_bit(store):
         assert bits(values) == bits(theta)
     run.open()
     run.play()
-    known = Estimates(supported=THETA, supported_sd={"margin": 2.0})
+    known = Estimates(supported=THETA, better_step={"margin": 2.0})
     run.apply(estimates=known)
     assert run.now().estimates == known
 

@@ -133,7 +133,7 @@ def test_an_estimate_that_was_changed_is_found(sqlite_store, sql):
         write_estimates(sql, replace(known, **changed))
         return replayed(run)
 
-    for name in sorted(asdict(known).keys() - {"supported_sd", "better_step"}):  # none yet
+    for name in sorted(asdict(known).keys() - {"better_step"}):  # none yet
         right = asdict(known)[name]
         (found,) = replayed_with(**{name: {**right, "margin": right["margin"] * (1 + 1e-8)}})
         assert found.startswith(f"run tested: the run's estimates.{name}, margin: ")

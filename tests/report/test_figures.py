@@ -18,7 +18,6 @@ from spsa.planning.strength import StrengthCurve
 from spsa.report import parameters
 from spsa.report.figures import compared_figures, figures, parameter_figures, worker_figures
 from spsa.report.report import RunHistory, history
-from spsa.report.status import status
 
 HOSTILE = "</text><script>alert(1)</script>\u202e"
 PARAMS = "".join(f"[p{i}]\nvalue = 100\nmin = 0\nmax = 200\nstep = 10\n" for i in range(3))
@@ -126,13 +125,6 @@ def test_a_path_has_every_result_and_is_thinned_if_it_is_long(store, space, monk
     assert thin.parameters[0].path == tuple(margin.path[k] for k in thin.ks)
     monkeypatch.setattr(parameters, "POINTS", 6)
     assert tuple(point.k for point in parameters.trail(store, run)) == thin.ks
-
-
-def test_only_a_method_that_was_told_curvatures_has_a_deviation(store, space):
-    for name in ("mixture", "spsa", "bspsas"):
-        found = status(store, stage(store, space, 3, algorithm=name, name=name).now()).parameters
-        assert all(p.supported is not None for p in found if p.active)
-        assert all((p.supported_sd is None) == (name != "bspsas") for p in found if p.active)
 
 
 def test_where_the_verdict_knows_no_gain_the_history_has_none(store, space):
