@@ -4,6 +4,7 @@ A message has the names and numbers that a user needs to act. The class has the 
 """
 
 import errno
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,6 +85,13 @@ class BuildFailed(TuningError):
     def lines(self) -> tuple[str, ...]:
         """The output of the compiler or the engine, line by line."""
         return tuple(str(self).split("\n"))
+
+    @property
+    def summary(self) -> str:
+        """The first line, and the first one below it that tells of an error."""
+        first, *more = self.lines
+        told = next((line for line in more if re.search(r"(?i)\berror\b|not found", line)), "")
+        return f"{first}: {printable(told.strip(), _PART_LENGTH)}" if told else first
 
 
 class RepositoryUnreachable(BuildFailed):

@@ -152,7 +152,7 @@ class Master(MasterSession[RunStatus]):
         try:
             sides = build.sides.result()
         except BuildFailed as error:
-            reason = f"iteration k={build.k} cannot be built: {error.lines[0]}"
+            reason = f"iteration k={build.k} cannot be built: {error.summary}"
             self.store.pause(view.run.name, master_of(view.run), printable(reason, FAILURE_LENGTH))
             raise
         batches, attempts = settings.batches(view), settings.max_attempts

@@ -199,7 +199,7 @@ class Prober:
         except BuildFailed as failure:
             if len(points) > 1:
                 return self._tried(parameter, points[0]) | self._tried(parameter, points[1])
-            return {points[0]: Tried(value=numbers[0], failure=failure.lines[0])}
+            return {points[0]: Tried(value=numbers[0], failure=failure.summary)}
 
     def _built(self, *values: Values) -> Sides:
         """The engines with the first and the last of these values."""

@@ -110,14 +110,17 @@ def test_engines_built_for_older_results_are_not_used(store):
 
 
 def test_a_failed_build_ends_the_master_and_pauses_the_run(store):
-    tested = RunUnderTest(store, delivery=FixedDelivery(trouble=BuildFailed("expected `;`")))
+    told = BuildFailed("`cc` ended with 1\nIn file a.c\n a.c:3: error: expected `;`\n2 errors")
+    tested = RunUnderTest(store, delivery=FixedDelivery(trouble=told))
     with pytest.raises(BuildFailed, match="expected `;`") as failed:
         tested.master(FakeSleep(lambda: play(store))).run()
     assert failed.value.exit_code == 4
     assert tested.delivery.cancelled
     run = tested.now()
     assert (run.status, store.iterations(run.id)) == (RunStatus.PAUSED, [])
-    assert run.reason == "iteration k=1 cannot be built: expected `;`"
+    assert (
+        run.reason == "iteration k=1 cannot be built: `cc` ended with 1: a.c:3: error: expected `;`"
+    )
     (event,) = store.events(run.id, kinds=["paused"])
     assert event.actor == "master of tested"
     store.resume(run.name, "anna")
