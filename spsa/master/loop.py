@@ -37,7 +37,7 @@ from spsa.history.replay import updated
 from spsa.lifecycle import RunStatus
 from spsa.master.decide import Decision, next_decision, oldest
 from spsa.master.delivery_setup import WORK
-from spsa.master.session import MASTER_LEASE_SECONDS, MasterSession, RunSettings, log, master_of
+from spsa.master.session import MASTER_LEASE_SECONDS, MasterSession, RunSettings, log
 from spsa.master.validation import Background
 from spsa.output import echo
 from spsa.text import FAILURE_LENGTH, printable, without_passwords
@@ -152,8 +152,9 @@ class Master(MasterSession[RunStatus]):
         try:
             sides = build.sides.result()
         except BuildFailed as error:
-            reason = f"iteration k={build.k} cannot be built: {error.summary}"
-            self.store.pause(view.run.name, master_of(view.run), printable(reason, FAILURE_LENGTH))
+            found = f"iteration k={build.k} cannot be built: {error.summary}"
+            reasons = [printable(found, FAILURE_LENGTH)]
+            self.store.pause_at_obstacles(self.master_lease, view, reasons, ())
             raise
         batches, attempts = settings.batches(view), settings.max_attempts
         new = NewIteration(row=build.row, sides=sides, batches=batches, max_attempts=attempts)

@@ -114,17 +114,20 @@ def test_a_failed_build_ends_the_master_and_pauses_the_run(store):
     tested = RunUnderTest(store, delivery=FixedDelivery(trouble=told))
     with pytest.raises(BuildFailed, match="expected `;`") as failed:
         tested.master(FakeSleep(lambda: play(store))).run()
-    assert failed.value.exit_code == 4
-    assert tested.delivery.cancelled
+    assert failed.value.exit_code == 4 and tested.delivery.cancelled
     run = tested.now()
     assert (run.status, store.iterations(run.id)) == (RunStatus.PAUSED, [])
     assert (
         run.reason == "iteration k=1 cannot be built: `cc` ended with 1: a.c:3: error: expected `;`"
     )
     (event,) = store.events(run.id, kinds=["paused"])
-    assert event.actor == "master of tested"
     store.resume(run.name, "anna")
-    tested.delivery.trouble = None
+    looks = iter([lambda: None, lambda: store.acquire_master_lease(run.id, "m", 1000)])
+    tested.watched.saw = lambda view: next(looks)()
+    with pytest.raises(MasterLeaseLost):
+        tested.master(FakeSleep(lambda: play(store))).run()
+    assert (event.actor, tested.now().status) == ("master", RunStatus.RUNNING)
+    del tested.watched.saw, tested.delivery.trouble
     assert tested.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
 
 
