@@ -14,7 +14,7 @@ from spsa.core.game_settings import MAX_NODES, TimeControl, TimeKind, counted
 from spsa.core.uci_options import Declarations
 from spsa.errors import EngineFault, SmokeTestFailed
 from spsa.uci import system
-from spsa.uci.engine import Limit, SearchReply, UciEngine
+from spsa.uci.engine import Limit, SearchReply, UciEngine, clock_line, fixed_limit
 from spsa.uci.process import EngineProcess, Overdue, StopSignal
 from spsa.uci.spawning import EngineLimits, EngineSpec, working_folders
 
@@ -61,25 +61,17 @@ _MIDDLE_GAME = "r1bq1rk1/pp1n1pbp/2pp1np1/4p3/2PP4/2N2NP1/PPQ1PPBP/R1B2RK1 w - -
 
 def longest_search(control: TimeControl) -> Limit:
     """The longest search of a run: an engine that ignores this limit would hang in games."""
-    match control.kind:
-        case TimeKind.NODES:
-            return limit_of_nodes(int(control.high))
-        case TimeKind.DEPTH:
-            return limit_of_depth(int(control.high))
-    base, gain = (round(s * 1000) for s in (control.high, control.increment))
-    clock = f"wtime {base} btime {base} winc {gain} binc {gain}"
-    time = f"movetime {base}" if control.kind is TimeKind.MOVETIME else clock
-    return Limit(f"go {time}\n".encode(), control.high + _GRACE)
+    if control.kind is not TimeKind.CLOCK:
+        return limit_of(control.kind, control.high)
+    clocks, gains = (2 * [seconds] for seconds in (control.high, control.increment))
+    return Limit(clock_line(clocks, gains, control.moves), control.high + _GRACE)
 
 
-def limit_of_depth(depth: int) -> Limit:
-    return Limit(f"go depth {depth}\n".encode(), _LONGEST)
-
-
-def limit_of_nodes(nodes: int) -> Limit:
-    """A search of so many nodes, with the time that the slowest engine may take."""
-    seconds = min(nodes / EngineLimits().slowest + _GRACE, _LONGEST)
-    return Limit(f"go nodes {nodes}\n".encode(), seconds)
+def limit_of(kind: TimeKind, value: float) -> Limit:
+    """A search with this limit that is no clock, and the time that the slowest engine may take."""
+    limit = fixed_limit(kind, value, EngineLimits(grace=_GRACE, depth=_LONGEST))
+    most = limit.seconds if kind is TimeKind.MOVETIME else _LONGEST
+    return limit._replace(seconds=min(limit.seconds, most))
 
 
 def examine(
@@ -246,7 +238,7 @@ def _against_nodes(engine: UciEngine, seconds: float) -> str:
     """
     short, long = (
         one._replace(seconds=min(one.seconds, seconds))
-        for one in map(limit_of_nodes, (_FEW, _MANY))
+        for one in (limit_of(TimeKind.NODES, nodes) for nodes in (_FEW, _MANY))
     )
     few, last = _move(engine, "", short).nodes, _move(engine, "", long)
     many = last.nodes

@@ -13,13 +13,7 @@ from math import ceil
 from statistics import fmean
 from typing import NamedTuple
 
-from spsa.builds.smoke import (
-    against_nodes,
-    engine_under_test,
-    limit_of_depth,
-    limit_of_nodes,
-    longest_search,
-)
+from spsa.builds.smoke import against_nodes, engine_under_test, limit_of, longest_search
 from spsa.core.game_settings import GameSettings, TimeKind
 from spsa.core.parameter import Number, Parameter
 from spsa.core.params import Space, Values
@@ -230,9 +224,9 @@ class Prober:
                 reached = running.search(b"position startpos", mean)
             if found := against_nodes(*self._started(side), reached):
                 self.against_nodes = found
-                yield limit_of_depth(max(1, reached.depth))
+                yield limit_of(TimeKind.DEPTH, reached.depth)
             else:
-                yield limit_of_nodes(self.nodes or reached.nodes)
+                yield limit_of(TimeKind.NODES, self.nodes or reached.nodes)
 
     def _running(self, side: Side) -> AbstractContextManager[UciEngine]:
         return engine_under_test(*self._started(side))

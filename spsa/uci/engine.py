@@ -6,7 +6,7 @@ wait has a deadline, every line a maximum length, and every number a range.
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Self
 
@@ -16,6 +16,7 @@ from spsa.core.game_settings import (
     MAX_MATE,
     MAX_NODES,
     MAX_SCORE,
+    TimeKind,
     clamped,
     counted,
 )
@@ -43,6 +44,34 @@ class Limit(NamedTuple):
     go: bytes
     seconds: float
     stop_seconds: float = 0.0
+
+
+def fixed_limit(kind: TimeKind, value: float, limits: EngineLimits) -> Limit:
+    """A limit that is no clock: seconds, nodes or plies of depth a move."""
+    if kind is TimeKind.MOVETIME:
+        go, seconds = f"go movetime {_milliseconds(value)}", value + limits.grace
+    elif kind is TimeKind.NODES:
+        go, seconds = f"go nodes {_whole(value)}", value / limits.slowest + limits.grace
+    else:
+        go, seconds = f"go depth {_whole(value)}", limits.depth
+    return Limit(f"{go}\n".encode(), seconds)
+
+
+def clock_line(left: Sequence[float], gains: Sequence[float], moves: int) -> bytes:
+    """The `go` line with the clocks of Black and White, in seconds; without `moves` to go if 0."""
+    black, white = map(_milliseconds, left)
+    black_gain, white_gain = (round(gain * 1000) for gain in gains)
+    go = f"go wtime {white} btime {black} winc {white_gain} binc {black_gain}"
+    return f"{go} movestogo {moves}\n".encode() if moves else f"{go}\n".encode()
+
+
+def _whole(value: float) -> int:
+    return max(1, int(value))
+
+
+def _milliseconds(seconds: float) -> int:
+    # Some engines read a zero as "no limit", some divide by it.
+    return max(1, round(seconds * 1000))
 
 
 class SearchReply(NamedTuple):

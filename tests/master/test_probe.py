@@ -8,7 +8,8 @@ from console import FIXTURES
 from golden import compare_cases
 from masters import FixedDelivery
 
-from spsa.builds.smoke import limit_of_depth, limit_of_nodes
+from spsa.builds.smoke import limit_of
+from spsa.core.game_settings import TimeKind
 from spsa.core.params import Space
 from spsa.db.master_queries import Side, Sides
 from spsa.errors import BuildFailed
@@ -63,8 +64,7 @@ def test_what_is_found_of_a_parameter_and_how_a_limit_is_made_quick():
     def shown(files):
         if "limit" in files:
             kind, number = files["limit"].split()
-            of_kind = {"nodes": limit_of_nodes, "depth": limit_of_depth}[kind]
-            yield _quicker(of_kind(int(number))).go.decode().strip()
+            yield _quicker(limit_of(TimeKind(kind), int(number))).go.decode().strip()
             return
         tried = {}
         for point, text in files.items():

@@ -21,7 +21,7 @@ from spsa.core.game_settings import (
 )
 from spsa.errors import TuningError
 from spsa.text import printable
-from spsa.uci.engine import Limit
+from spsa.uci.engine import Limit, clock_line, fixed_limit
 from spsa.uci.spawning import EngineLimits
 from worker.runner.position import Ending, Position, Termination, drawn, won_by
 
@@ -133,23 +133,22 @@ class GameClock:
         self._grace = limits.grace
         self._left = list(self._bases)
         self._made = [0, 0]
-        self._fixed = [_fixed_limit(control.kind, base, limits) for base in self._bases]
+        kind = control.kind
+        fixed = [] if kind is TimeKind.CLOCK else self._bases
+        self._fixed = [fixed_limit(kind, base, limits) for base in fixed]
 
     def limit(self, side: Color) -> Limit:
         """What the engine of this side is told, and how long it is waited for."""
-        if (fixed := self._fixed[side]) is not None:
-            return fixed
+        if self._fixed:
+            return self._fixed[side]
         control = self._control
-        white, black = (_milliseconds(self._left[s]) for s in (WHITE, BLACK))
-        gains = [round(gain * 1000) for gain in self._gains]
-        go = f"go wtime {white} btime {black} winc {gains[WHITE]} binc {gains[BLACK]}"
-        if control.moves:
-            go += f" movestogo {control.moves - self._made[side] % control.moves}"
-        return Limit(f"{go}\n".encode(), self._left[side] + control.margin, self._grace)
+        moves = control.moves and control.moves - self._made[side] % control.moves
+        go = clock_line(self._left, self._gains, moves)
+        return Limit(go, self._left[side] + control.margin, self._grace)
 
     def flag_falls(self, side: Color, seconds: float) -> bool:
         """Count a move of `seconds`; whether its side has lost on time."""
-        if self._fixed[side] is not None:
+        if self._fixed:
             return False
         left = self._left[side] - seconds
         self._left[side] = max(0.0, left) + self._gains[side]
@@ -157,25 +156,3 @@ class GameClock:
         if self._control.moves and self._made[side] % self._control.moves == 0:
             self._left[side] += self._bases[side]
         return left < -self._control.margin
-
-
-def _fixed_limit(kind: TimeKind, value: float, limits: EngineLimits) -> Limit | None:
-    match kind:
-        case TimeKind.CLOCK:
-            return None
-        case TimeKind.MOVETIME:
-            go, seconds = f"go movetime {_milliseconds(value)}", value + limits.grace
-        case TimeKind.NODES:
-            go, seconds = f"go nodes {_whole(value)}", value / limits.slowest + limits.grace
-        case TimeKind.DEPTH:
-            go, seconds = f"go depth {_whole(value)}", limits.depth
-    return Limit(f"{go}\n".encode(), seconds)
-
-
-def _whole(value: float) -> int:
-    return max(1, int(value))
-
-
-def _milliseconds(seconds: float) -> int:
-    # Some engines read a zero as "no limit", some divide by it.
-    return max(1, round(seconds * 1000))
