@@ -27,7 +27,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from shutil import rmtree
+from shutil import rmtree, which
 from typing import Protocol
 
 ENGINE_ID = "SPSA_ENGINE"
@@ -99,6 +99,8 @@ def missing(isolation: Isolation | None) -> Iterator[str]:
     """What the sandbox lacks with this isolation, and what that means."""
     kinds = isolation.kinds if isolation else ()
     tools = "namespaces that bwrap or unshare can make"
+    if not (which("bwrap") or which("unshare")):
+        tools = "namespaces, as neither bwrap nor unshare is installed"
     if "net" not in kinds:
         yield f"no network {tools}: engines can use the network"
     if "pid" not in kinds:

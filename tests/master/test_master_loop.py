@@ -4,6 +4,7 @@ import re
 import time
 import uuid
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from builders import TERMS, new_engine, new_run, new_worker, play, result_of
@@ -154,11 +155,7 @@ FAULT = Fault(file="params.toml", line=3, name="margin", found="is text", remedy
 @pytest.mark.parametrize("error", [InvalidInput([FAULT]), OSError(28, "No space left on device")])
 def test_a_theta_that_cannot_be_written_out_ends_no_run(store, error, caplog):
     tested = RunUnderTest(store, iterations=2)
-
-    def refuse(run):
-        raise error
-
-    fake_sleep = FakeSleep(lambda: play(store))
+    fake_sleep, refuse = FakeSleep(lambda: play(store)), Mock(side_effect=error)
     assert tested.master(fake_sleep, project=refuse).run() is RunStatus.FINISHED
     assert "is in the database but not in params.toml" in caplog.text
 
