@@ -29,7 +29,7 @@ from spsa.core.json_values import limits_of, stored, to_json
 from spsa.core.scoring import Tally
 from spsa.errors import IllegalTransition
 from spsa.lifecycle import BatchStatus
-from spsa.protocol import ACTIVE_SECONDS, ClaimId, Measured
+from spsa.protocol import ACTIVE_SECONDS, LONGEST_BATCH, LONGEST_BUILD, ClaimId, Measured
 
 Identity = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 # json, not jsonb: text keeps every float to the bit, and the order of the parameters
@@ -254,6 +254,8 @@ def _compiled_time(element: Any, compiler: Any, **options: Any) -> str:
 _MEASURED = [one.name for one in fields(Measured)]
 PLACES = {
     "ACTIVE_SECONDS": str(ACTIVE_SECONDS),
+    "LONGEST_BATCH": str(LONGEST_BATCH),
+    "LONGEST_BUILD": str(LONGEST_BUILD),
     "measured": ", ".join(f"{name} = coalesce(:{name}, {name})" for name in _MEASURED),
     "measured of w": ", ".join(f"w.{name}" for name in _MEASURED),
 }

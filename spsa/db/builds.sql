@@ -30,7 +30,7 @@ SELECT count(*) FROM spsa_worker w JOIN spsa_build b ON b.id = :build_id
 -- name: renew_build
 UPDATE spsa_build SET lease_expires_at = spsa_time(:lease_seconds)
  WHERE id = :build_id AND claim_id = :claim_id AND worker_id = :worker_id AND status = 'leased'
-   AND wanted_until > spsa_time(0) AND leased_at > spsa_time(-86400)
+   AND wanted_until > spsa_time(0) AND leased_at > spsa_time(-{LONGEST_BUILD})
 RETURNING id;
 
 -- name: upload.holder

@@ -171,7 +171,7 @@ SELECT * FROM spsa_batch WHERE claim_id = :claim_id;
 -- name: renew
 UPDATE spsa_batch SET lease_expires_at = spsa_time(:lease_seconds)
  WHERE claim_id IN :claim_ids AND worker_id = :worker_id AND status = 'leased'
-   AND leased_at > spsa_time(-604800)  -- a week: no batch takes longer
+   AND leased_at > spsa_time(-{LONGEST_BATCH})
    AND EXISTS (SELECT 1 FROM spsa_iteration i
                 WHERE i.id = spsa_batch.iteration_id AND i.status = 'in_progress')
 RETURNING claim_id;

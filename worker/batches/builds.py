@@ -20,6 +20,7 @@ from spsa.builds.commands import BuildCancelled
 from spsa.core.json_values import stored
 from spsa.errors import DatabaseUnreachable, LeaseLost, NotPermitted, TuningError
 from spsa.protocol import (
+    RENEWALS,
     BuildClaim,
     BuildRenewal,
     BuildResult,
@@ -97,7 +98,7 @@ class BuildThread:
                 if self._stopping.is_set():
                     raise BuildCancelled
                 publishing = thread.submit(self._publish, build, order, builder)
-                while not wait([publishing], self._lease / 4).done:
+                while not wait([publishing], self._lease / RENEWALS).done:
                     if not self._is_held(build):
                         builder.cancel()
                 publishing.result()

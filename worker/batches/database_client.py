@@ -25,6 +25,7 @@ from spsa.errors import (
     TuningError,
 )
 from spsa.protocol import (
+    RENEWALS,
     Claim,
     ClaimRequest,
     Measured,
@@ -160,7 +161,7 @@ class DatabaseClient:
             held = self.ask(RenewRequest, claim_ids=ids, lease_seconds=self._lease)
         else:
             self._say_why_idle()
-        self._renew_at = now + self._lease / 4
+        self._renew_at = now + self._lease / RENEWALS
         return frozenset(claim_ids).difference(held)
 
     def leave_out(self, run: str) -> None:
