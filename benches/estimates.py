@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import click
 import numpy as np
 
-from spsa.algorithms import algorithms, create
+from spsa.algorithms import RULES, create
 from spsa.algorithms.rule import Belief, Problem
 from spsa.algorithms.tuning import Observation, Observed
 from spsa.core.params import Vector
@@ -117,7 +117,7 @@ def main(runs: int, seed: int) -> None:
     """Final / supported theta: part recovered, and cover of the 95% intervals."""
     click.echo("| rule | " + " | ".join(case.name for case in CASES) + " |")
     click.echo("|---" * (len(CASES) + 1) + "|")
-    for rule in algorithms():
+    for rule in RULES:
         cells = [str(found(case, rule, runs, seed)) for case in CASES]
         click.echo(f"| `{rule}` | " + " | ".join(cells) + " |")
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from benches.papers.reference_rules import Adam, Averaged, DoG, Kalman, ScheduleFree
 from benches.papers.suite import ProblemGroup, ProblemSet, Suite
-from spsa.algorithms import algorithms, create, rule_settings
+from spsa.algorithms import RULES, create, rule_settings
 from spsa.algorithms.bspsa import Bspsa
 from spsa.algorithms.bspsas import Bspsas, sigma_of
 from spsa.algorithms.rule import Problem, Rule
@@ -94,7 +94,7 @@ def _reference(
 
 COMPARED_RULES: Mapping[str, RuleFactory] = MappingProxyType(
     {
-        **{name: partial(_registered, name) for name in algorithms()},
+        **{name: partial(_registered, name) for name in RULES},
         "bspsa-measured": _measured,
         "bspsa-told": partial(_told, Bspsa),
         "bspsas-told": partial(_told, Bspsas),

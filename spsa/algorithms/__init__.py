@@ -14,25 +14,20 @@ from spsa.algorithms.settings import Found, Setting, faults, settings_of
 from spsa.algorithms.spsa import Spsa
 from spsa.text import suggestion
 
-_RULES: Mapping[str, type[Any]] = {
+RULES: Mapping[str, type[Any]] = {
     rule.name: rule for rule in (Mixture, Spsa, Fishtest, Kiiski, ConstantGain, Bspsa, Bspsas)
 }
 
 
-def algorithms() -> tuple[str, ...]:
-    """The names that `create` knows."""
-    return tuple(_RULES)
-
-
 def rule_settings(algorithm: str) -> tuple[Setting, ...]:
     """The settings of the rule of this name. Raises KeyError for an unknown name."""
-    return settings_of(_RULES[algorithm])
+    return settings_of(RULES[algorithm])
 
 
 def settings_faults(algorithm: str, settings: Mapping[str, object]) -> list[Found]:
     """All faults as (key, found, remedy); the key of an unknown algorithm is "algorithm"."""
-    if algorithm not in _RULES:
-        return [("algorithm", f"found {algorithm!r}", suggestion(algorithm, _RULES))]
+    if algorithm not in RULES:
+        return [("algorithm", f"found {algorithm!r}", suggestion(algorithm, RULES))]
     return list(faults(rule_settings(algorithm), settings))
 
 
@@ -44,5 +39,5 @@ def create(algorithm: str, settings: Mapping[str, object], problem: Problem) -> 
         name: value if isinstance(value, str) else float(str(value))
         for name, value in settings.items()
     }
-    rule: Rule = _RULES[algorithm](problem=problem, **given)
+    rule: Rule = RULES[algorithm](problem=problem, **given)
     return rule

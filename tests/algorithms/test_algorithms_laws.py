@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from outcomes import START, N, generator, outcome, problem, tallies, told, walked
 
-from spsa.algorithms import algorithms, create, rule_settings, settings_faults
+from spsa.algorithms import RULES, create, rule_settings, settings_faults
 from spsa.algorithms.rule import Belief, WalkState
 from spsa.algorithms.state import Carry, alike, restored, saved
 from spsa.algorithms.tuning import Observed
 from spsa.errors import UnusableState
 
 VARIANTS: Mapping[str, tuple[str, Mapping[str, object]]] = {
-    **{name: (name, {}) for name in algorithms()},
+    **{name: (name, {}) for name in RULES},
     "constant fdsa": ("constant", {"perturbation": "fdsa"}),
 }
 WALKS = ("spsa", "fishtest", "kiiski", "constant")
@@ -132,7 +132,7 @@ def extremes(name):
     return found
 
 
-@pytest.mark.parametrize("name", algorithms())
+@pytest.mark.parametrize("name", RULES)
 def test_the_ends_of_every_range_leave_theta_finite_and_inside(name):
     results = np.array([[0, 0, 0, 0, 50], [0, 0, 50, 0, 0], [9, 9, 9, 9, 14], [50, 0, 0, 0, 0]])
     for end in extremes(name):
@@ -231,7 +231,7 @@ def test_a_late_result_moves_the_theta_of_now_by_its_own_step(variant):
 @every_rule
 def test_a_state_that_does_not_fit_is_refused_with_what_is_there_and_what_is_needed(variant):
     small, one = rule(variant, problem(START[:3])), rule(variant)
-    sound, others = saved(one.start()), [rule(name) for name in algorithms()]
+    sound, others = saved(one.start()), [rule(name) for name in RULES]
     foreign = [found for other in others if set(found := saved(other.start())) != set(sound)]
     ill = [None, "x", {}, [], [10**400], {"shape": [1], "float64": "?"}, float("nan"), [np.nan] * N]
     broken = [{**sound, name: value} for name in sound for value in ill]
@@ -273,7 +273,7 @@ def results(rule, count, seed=1):
     return found
 
 
-@pytest.mark.parametrize("name", algorithms())
+@pytest.mark.parametrize("name", RULES)
 def test_a_rule_does_not_notice_and_a_state_survives_a_database_to_the_bit(name):
     rule = watched(name)
     alone, state = rule.rule.start(), rule.start()
@@ -289,9 +289,9 @@ def test_a_rule_does_not_notice_and_a_state_survives_a_database_to_the_bit(name)
 
 
 def test_only_rules_without_a_belief_have_a_witness():
-    believe = [name for name in algorithms() if watched(name).rule.believes]
+    believe = [name for name in RULES if watched(name).rule.believes]
     assert believe == ["mixture", "bspsa", "bspsas"]
-    assert believe == [name for name in algorithms() if watched(name).witness is None]
+    assert believe == [name for name in RULES if watched(name).witness is None]
 
 
 def test_a_witness_learns_what_it_would_have_learnt_by_itself():
@@ -310,7 +310,7 @@ def test_notes_that_are_none_or_of_other_parameters_are_refused(part):
             rule.load({**rule.dump(rule.start()), part: broken})
 
 
-@pytest.mark.parametrize("name", algorithms())
+@pytest.mark.parametrize("name", RULES)
 def test_every_method_works_with_its_defaults_which_may_be_given(name):
     rule = create(name, {}, problem())
     assert rule.name == name

@@ -8,7 +8,7 @@ from builders import parameter, tally_of_seed
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spsa.algorithms import algorithms
+from spsa.algorithms import RULES
 from spsa.algorithms.rule import PAIR_RESULTS, Belief
 from spsa.algorithms.time_controls import TimeControlSums
 from spsa.algorithms.tuning import Observed, tuning
@@ -73,7 +73,7 @@ def test_another_seed_or_k_gives_another_perturbation():
     assert len({tuple(s.values()) for s in signs}) == 3
 
 
-@pytest.mark.parametrize("algorithm", algorithms())
+@pytest.mark.parametrize("algorithm", RULES)
 def test_the_same_seed_and_results_give_the_same_theta_to_the_bit(algorithm):
     assert moved(tuned(algorithm=algorithm)) == moved(tuned(algorithm=algorithm))
 
@@ -150,7 +150,7 @@ def some_tallies(count):
     return [tally_of_seed(seed, PAIRS) for seed in range(count)]
 
 
-@pytest.mark.parametrize("algorithm", algorithms())
+@pytest.mark.parametrize("algorithm", RULES)
 def test_estimates_are_there_as_soon_as_there_is_something_to_estimate_from(algorithm):
     rules = tuned(algorithm=algorithm)
     first, second = (answer.estimates for _, _, answer in walked(rules, some_tallies(2)))
@@ -179,7 +179,7 @@ def test_a_better_step_is_one_that_the_file_may_have(monkeypatch, factor, better
 
 
 @settings(unhurried, max_examples=10)
-@pytest.mark.parametrize("algorithm", algorithms())
+@pytest.mark.parametrize("algorithm", RULES)
 @given(seeds, tallies)
 def test_all_thetas_are_within_the_bounds_and_leave_frozen_parameters(algorithm, seed, results):
     for _, _, answer in walked(tuned(seed=seed, algorithm=algorithm), results):
@@ -189,7 +189,7 @@ def test_all_thetas_are_within_the_bounds_and_leave_frozen_parameters(algorithm,
                 assert p.active or values[p.name] == p.value
 
 
-@pytest.mark.parametrize("algorithm", algorithms())
+@pytest.mark.parametrize("algorithm", RULES)
 def test_everything_is_said_in_the_units_of_the_file(algorithm):
     """Written in quarters of its unit, a parameter is four times as much of everything."""
 
@@ -210,7 +210,7 @@ def test_everything_is_said_in_the_units_of_the_file(algorithm):
 @given(seeds)
 def test_the_gradient_is_what_the_games_say_whatever_the_rule(seed):
     """Elo over the played difference in steps, never over less than was wanted."""
-    for algorithm in algorithms():
+    for algorithm in RULES:
         (proposal, _, answer), *_ = walked(
             tuned(algorithm=algorithm, seed=seed), [tally_of_seed(seed, PAIRS)]
         )

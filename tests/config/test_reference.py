@@ -4,7 +4,7 @@ import re
 
 from configuration_page import PAGE, rows, written
 
-from spsa.algorithms import algorithms, rule_settings
+from spsa.algorithms import RULES, rule_settings
 
 MOST_KEYS = 65
 
@@ -22,7 +22,7 @@ def test_config_toml_has_few_keys_and_each_is_explained():
 
 def test_the_settings_of_every_method_are_in_the_guide():
     guide = PAGE.with_name("methods.md").read_text(encoding="utf-8")
-    for name in algorithms():
+    for name in RULES:
         section = re.split(
             r"^##", re.split(rf"^###.* ?`{name}`.*$", guide, flags=re.M)[1], flags=re.M
         )[0]

@@ -26,7 +26,7 @@ from sqlalchemy import event
 from stories import Story
 from transcripts import headings
 
-from spsa.algorithms import algorithms
+from spsa.algorithms import RULES
 from spsa.db.purge_queries import Selection
 from spsa.db.run_view import RunView
 from spsa.errors import DatabaseUnreachable, NothingToDo
@@ -92,7 +92,7 @@ def _the_log_keeps_what_was_applied(store, sql, before, steps, done):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algorithm", algorithms())
+@pytest.mark.parametrize("algorithm", RULES)
 def test_theta_is_that_of_a_run_which_never_counted_them(sqlite_url, algorithm):
     """Every rule: a run that never counted the bad machine's games ends at the same bits."""
     with Store(sqlite_url, durable=False) as store, closing(Shell(sqlite_url)) as sql:
@@ -194,7 +194,7 @@ def test_any_purges_at_any_moments_lead_to_the_pure_replay(sqlite_template, tmp_
     with Store(url, durable=False) as store, closing(Shell(url)) as sql:
         tested = RunUnderTest(
             store,
-            algorithm=dice.choice(algorithms()),
+            algorithm=dice.choice([*RULES]),
             in_flight=dice.choice([1, 2, 4]),
             iterations=dice.randint(2, 8),
             game_settings=dice.choice([TERMS, TWO]),
