@@ -7,7 +7,6 @@ some a fifth or five times, and the games do not tell on which. `python -m bench
 both.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import floor, log, sqrt
@@ -18,12 +17,10 @@ from spsa.algorithms.filter_bank import FORGETTING, Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.algorithms.rule import total
 from spsa.core.params import Space, Vector
-from spsa.core.scoring import elo, standard_error
-from spsa.db.tables import Compared, Iteration, Run
+from spsa.db.tables import Run
 from spsa.errors import UnusableState
 from spsa.lifecycle import RunStatus
 from spsa.master.session import tuning_of
-from spsa.planning.strength import StrengthCurve, strength_curve
 from spsa.text import plural
 
 _PARTS = 60  # of the games to come, for the integration of the variances
@@ -111,47 +108,6 @@ def too_many_at_bounds(theta: Vector, lower: Vector, upper: Vector) -> int:
 
 
 START = "start"
-
-
-def opponent_of(matches: Sequence[Iteration]) -> str:
-    """What theta is measured against: in the background, else START, else the last engine."""
-    played = [one for one in matches if one.games_played]
-    told = (
-        [one for one in matches if one.is_background]
-        or [one for one in played if one.measures(START)]
-        or [one for one in played if one.plus_parameters and not one.minus_parameters]
-    )
-    return told[-1].opponent if told else START
-
-
-def measured_gain(matches: Sequence[Iteration]) -> StrengthCurve | None:
-    """The curve through all matches of theta against this opponent under one time control.
-
-    None if fewer than two thetas were measured: a match alone says what it measured itself.
-    """
-    opponent = opponent_of(matches)
-    over_start = opponent == START
-    told = [one for one in matches if one.games_played and one.measures(opponent)]
-    told = [one for one in told if one.opened_on or not over_start]
-    asked = [one.asked for one in told]
-    control = _time_control(asked)
-    told = [one for one, its in zip(told, asked, strict=True) if its.time_control == control]
-    if len({match.opened_on for match in told}) < 2:
-        return None
-    return strength_curve(
-        [match.opened_on for match in told],
-        [elo(match.tally).value for match in told],
-        [standard_error(match.tally) for match in told],
-        over_start=over_start,
-    )
-
-
-def _time_control(asked: Sequence[Compared]) -> str | None:
-    """That of background validations, else the tuning's, else the one that was used last."""
-    background = [one.time_control for one in asked if one.background]
-    own = not asked or any(one.time_control is None for one in asked)
-    return background[-1] if background else None if own else asked[-1].time_control
-
 
 WORTHWHILE = 1.0
 """Elo: a run goes on as long as its games, doubled, are expected to bring as much as this."""

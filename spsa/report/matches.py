@@ -7,16 +7,16 @@ from typing import Any
 
 from spsa.algorithms.time_controls import TimeControlSums
 from spsa.core.params import Space, Values
-from spsa.core.scoring import Estimate, Tally, los, nelo, sprt
+from spsa.core.scoring import Estimate, Tally, elo, los, nelo, sprt, standard_error
 from spsa.db import Store
 from spsa.db.base import COUNTS
-from spsa.db.tables import Iteration, Run
+from spsa.db.tables import Compared, Iteration, Run
 from spsa.errors import InvalidInput, NothingToDo, UnusableState
 from spsa.history.replay import theta_at
 from spsa.lifecycle import Purpose
 from spsa.master.session import tuning_of
-from spsa.master.verdict import START, measured_gain, opponent_of
-from spsa.planning.strength import StrengthCurve
+from spsa.master.verdict import START
+from spsa.planning.strength import StrengthCurve, strength_curve
 from spsa.report.table import (
     Column,
     View,
@@ -218,6 +218,46 @@ class Strength:
     def __str__(self) -> str:
         found = self.elo
         return "not measured" if found is None else f"{plus_minus(found.value, found.error)} Elo"
+
+
+def opponent_of(matches: Sequence[Iteration]) -> str:
+    """What theta is measured against: in the background, else START, else the last engine."""
+    played = [one for one in matches if one.games_played]
+    told = (
+        [one for one in matches if one.is_background]
+        or [one for one in played if one.measures(START)]
+        or [one for one in played if one.plus_parameters and not one.minus_parameters]
+    )
+    return told[-1].opponent if told else START
+
+
+def measured_gain(matches: Sequence[Iteration]) -> StrengthCurve | None:
+    """The curve through all matches of theta against this opponent under one time control.
+
+    None if fewer than two thetas were measured: a match alone says what it measured itself.
+    """
+    opponent = opponent_of(matches)
+    over_start = opponent == START
+    told = [one for one in matches if one.games_played and one.measures(opponent)]
+    told = [one for one in told if one.opened_on or not over_start]
+    asked = [one.asked for one in told]
+    control = _time_control(asked)
+    told = [one for one, its in zip(told, asked, strict=True) if its.time_control == control]
+    if len({match.opened_on for match in told}) < 2:
+        return None
+    return strength_curve(
+        [match.opened_on for match in told],
+        [elo(match.tally).value for match in told],
+        [standard_error(match.tally) for match in told],
+        over_start=over_start,
+    )
+
+
+def _time_control(asked: Sequence[Compared]) -> str | None:
+    """That of background validations, else the tuning's, else the one that was used last."""
+    background = [one.time_control for one in asked if one.background]
+    own = not asked or any(one.time_control is None for one in asked)
+    return background[-1] if background else None if own else asked[-1].time_control
 
 
 def measured(run: Run, matches: Sequence[Iteration]) -> Strength:

@@ -29,7 +29,7 @@ from spsa.master.delivery import BinaryDelivery
 from spsa.master.match_engines import MatchDelivery, NamedEngine
 from spsa.master.session import tuning_of
 from spsa.master.validation import Background, Validation, ValidationMatch, sprt_of
-from spsa.master.verdict import opponent_of
+from spsa.report.matches import opponent_of
 from spsa.text import plural
 
 MATCH = ValidationMatch(

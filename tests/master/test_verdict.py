@@ -18,7 +18,8 @@ from spsa.algorithms.mixture import Mixture
 from spsa.algorithms.rule import Outcome, Problem
 from spsa.db.tables import Compared
 from spsa.lifecycle import RunStatus
-from spsa.master.verdict import Advice, Filters, measured_gain, opponent_of, verdict
+from spsa.master.verdict import Advice, Filters, verdict
+from spsa.report.matches import measured_gain, opponent_of
 
 BOTH = "plus", "minus"
 TABLE = "[{}]\nvalue = {}\nmin = 40\nmax = 400\nstep = 20\n"
