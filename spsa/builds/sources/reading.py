@@ -135,7 +135,7 @@ def _tree(name: str, text: str) -> Tree:
     language = _BY_SUFFIX.get(name.rpartition(".")[2], RUST)
     if language is not RUST:
         text = _MACROS.sub(lambda found: " " * len(found[0]), text)
-        text = _BEFORE_FUNCTION.sub(lambda found: "void".ljust(len(found[0])), text)
+        text = _BEFORE_FUNCTION.sub(lambda found: "void".ljust(len(found[0].encode())), text)
         text = _LISTED.sub(_calls, text)
         text = _RANGED_CALL.sub(lambda found: _without_type(found[0]), text)
     return Tree(language, text.encode("utf-8", "surrogatepass"))

@@ -94,7 +94,7 @@ _OF_NAME = (
         whole=r"(\w+_)?KING(_MG|_EG)?_(VAL(UE)?|SCORE|MATERIAL|WORTH)"  # it is never captured
         r"|(\w+_)?(VAL(UE)?|SEE|MATERIAL|WEIGHT)_KING"
         r"|((PIECE|SQUARE)_)?EMPTY|COLOU?R|ONE|UP|DOWN|COUNTER_?MOVES?|PROMOTIONS?(_TYPE_BONUS|_[NBRQ])?|\w+_ORDER|[PNBRQK]X(_[PNBRQK])?"
-        r"|(VICTIM|ATTACKER|AGGRESSOR)_(VALUE|SCORE)S?|(\w+_)?TABLE_(SIZE|OFFSETS?)"
+        r"|(VICTIM|ATTACKER|AGGRESSOR)_(VALUE|SCORE)S?|(\w+_)?TABLE_(SIZE|OFFSETS?)|[WB]_\w+_START"
         r"|(\w+_)?((SQ|PC|OPP)_OFFSET|EVAL_SCALE(_[A-Z])?)|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
         word=r"BENCH\w*|BITS?|BYTES|CURR(ENT|MOVE)|DIM(S|ENSIONS?)?|DIR(ECTION)?S?|LEFT|RIGHT|FRC|EPS(ILON)?|FLAGS?"
         r"|FRACTIONS|ELO|HASH|HEIGHT|IDS?|INDENT|INDEXES|INF|INFINITE|INTERVAL|INVALID|LEN|(MVV)?LVA|MASKS?"
@@ -302,7 +302,7 @@ _STRENGTH_FILES = re.compile(
 )
 _OTHER_FOLDERS = (
     r"nn(ue)?|networks?|neural|onnx|frontend|views?|g?ui|controllers?|numa|syzygy|tablebases?|zlib|zstd|lz4|fmt|json\w*"
-    r"|[\w-]*(tuning|tuner|texel|selfplay|datagen|perft)"
+    r"|[\w-]*(calibrat\w*|tuning|tuner|texel|selfplay|datagen|perft)"
 )
 """Folders whose files do other work whatever they are called."""
 _OTHER_FILES = (

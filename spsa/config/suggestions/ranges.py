@@ -45,7 +45,7 @@ _RANKED = re.compile("pass(ed|er|_?pawn)(?!.*(file|dist))")
 
 _OF_PIECE = re.compile(
     "([pnbrq]|pawn|knight|bishop|rook|queen)_((mg|eg|see)_)?(score|mg|eg)"
-    "|pawn|knight|bishop|rook|queen|[pnbrq]_?wt"
+    "|pawn|knight|bishop|rook|queen|[pnbrq]_?wt|piece_scores?"
 )
 _STEPPED = re.compile(r"\(\w+, *\w+, *\w*step\w*\)", re.IGNORECASE)
 """The arguments of a macro that is given a value and a step: ten either way are a range."""
