@@ -10,7 +10,7 @@ help:
 	@echo "make test         lint, types, import contracts, and the tests to run before every push"
 	@echo "make test-all     make test, then the slower tests"
 	@echo "make chaos        the long forms of the random suites (SPSA_TEST_SEED=n to repeat one)"
-	@echo "make mutants      small defects put into the product, each of which a test has to find"
+	@echo "make mutants      small defects put into the product, each of which a test has to find (ARGS=\"--rooms spsa/report\" for other rooms; tests/README.md)"
 	@echo "make proof        three rules tune the bundled engine for hours; resumable (ENGINE=folder of another config.toml; benches/proof/RESULTS.md)"
 	@echo "make papers       the published figures, computed again and compared (benches/papers/RESULTS.md)"
 	@echo "make bench-simulation  simulated games a second (PEER=path of spsa_simul to be measured beside)"
