@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from spsa.db import Store
 from spsa.db.url import TYPED_PASSWORD, has_password, url_in, with_absolute_path
+from spsa.errors import InvalidInput
 from spsa.output import echo
 
 if TYPE_CHECKING:
@@ -89,6 +90,9 @@ def database_of(config: str | None, database_url: str | None) -> str:
     """The database's URL; no config.toml is read where something else names it."""
     url = (_chosen_url(database_url) or "").strip()
     if not url:
+        if not (path := Path(config or "config.toml")).exists():
+            remedy = "let `spsa-master init` write it, or name a database with DATABASE_URL"
+            raise InvalidInput.of(path, path.name, "does not exist", remedy)
         return settings(config, database_url).database.url
     return with_absolute_path(url, Path.cwd())
 

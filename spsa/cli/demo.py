@@ -56,8 +56,8 @@ def demo(seed: int, folder: Path) -> int:
     slots = len(system.logical_cores())
     games, iterations = config.games.games_per_iteration, config.spsa.max_iterations
     echo(
-        f"tuning the bundled engine: {plural(iterations, 'iteration')} of {games} games, "
-        f"{slots} at a time, then a match of {config.validation.games}; all files are in {folder}"
+        f"tuning the bundled engine: {plural(iterations, 'iteration')} of {games:,} games, "
+        f"{slots} at a time, then a match of {config.validation.games:,}; all files are in {folder}"
     )
     migrate.upgrade(config.database.url)
     with (

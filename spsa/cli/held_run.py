@@ -141,7 +141,7 @@ def tune_and_measure(held: HeldRun, prepared: Prepared) -> bool:
         run = held.store.run(prepared.run.name)
         match = measurement(held.config, run)
         whom = "the start" if match.asked.against == "start" else match.asked.against
-        held.console.print(f"tuned; now {match.games} games of the tuned values against {whom}")
+        held.console.print(f"tuned; now {match.games:,} games of the tuned values against {whom}")
         return play_match(held, run, match) is not None
     return ended is not None
 

@@ -41,6 +41,6 @@ def replay(store: Store, run: Run, k: int | None, as_applied: bool, as_json: boo
         echo_json(told)
         return
     counting = "as it was applied" if as_applied else "by the games that count now"
-    echo(f"run {run.name}: theta after {found.k} of {plural(run.applied, 'result')}, {counting}")
+    echo(f"run {run.name}: theta after {found.k:,} of {plural(run.applied, 'result')}, {counting}")
     if rows:
         terminal().print(TextTable(replace(PARAMETERS, columns=_THEN), rows))

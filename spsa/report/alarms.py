@@ -200,7 +200,8 @@ def _of_workers(store: Store, status: Status) -> Iterator[Alarm]:
         voids_on[machine] += voids
         games_on[machine] += games
         if _too_many(voids, games):
-            found = f"{plural(voids, 'void game')} beside {games:,} that count"
+            where = f" in the last {RECENT} iterations" if games else ""
+            found = f"{plural(voids, 'void game')} beside {games:,} that count{where}"
             faulty.append((machine, Alarm(AlarmKind.VOID_GAMES, worker, found)))
         if _too_many(late, games):
             found = f"{late:,} of {plural(games, 'game')} were lost on time"

@@ -51,14 +51,8 @@ class AlarmKind(StrEnum):
     WAITING_FOR_BUILDS = "waiting_for_builds", "start a worker with `compete --spsa --build`"
     STALLED = "stalled", "check the logs of the workers and of the master"
     SILENT = ("silent", "see whether it runs and reaches the database, and start its worker again")
-    DEAD = (
-        "dead",
-        f"stop the run, give it a larger step or `active = false` in params.toml, {_AGAIN}",
-    )
-    AT_BOUND = (
-        "at_bound",
-        f"a wider bound may be better: stop the run, change it in params.toml, {_AGAIN}",
-    )
+    DEAD = ("dead", f"give it a larger step or `active = false` in params.toml, {_AGAIN}")
+    AT_BOUND = ("at_bound", f"a wider bound may be better: change it in params.toml, {_AGAIN}")
     WORSE = "worse", "do not use them; look for faults of engines or workers"
     ONE_SIDED = (
         "one_sided",

@@ -17,8 +17,8 @@ from spsa.core.params import Space
 from spsa.report.events import EVENTS, SETTINGS, VOIDS, grouped
 from spsa.report.figures import figures, moved_height
 from spsa.report.matches import TIME_CONTROLS
-from spsa.report.parameters import PARAMETERS
 from spsa.report.report import Report, settings_of
+from spsa.report.status import progress
 from spsa.report.table import shown
 from spsa.report.workers import WORKERS
 from spsa.text import LINE_LENGTH, html_with_commands, printable, without_passwords, words_of
@@ -45,12 +45,12 @@ def environment(*loaders: BaseLoader) -> Environment:
     }
     found.globals |= {
         "moved_height": moved_height,
+        "progress": progress,
         "settings_of": settings_of,
         "style": Markup(asset("assets/look.css")),
         "version": __version__,
         "views": {
             "events": EVENTS,
-            "parameters": PARAMETERS,
             "settings": SETTINGS,
             "time_controls": TIME_CONTROLS,
             "voids": VOIDS,

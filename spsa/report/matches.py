@@ -92,11 +92,12 @@ class Match:
 
     @property
     def theta(self) -> str:
-        """What was asked for, as it was then: `final after 8 results`."""
+        """What was asked for, as it was then: `theta after 8 results`, whatever followed."""
         told = self.iteration.asked.theta
         if told == START or told not in tuple(ThetaChoice):
             return told
-        return f"{told} after {plural(self.iteration.opened_on, 'result')}"
+        which = "theta" if told == ThetaChoice.FINAL else told
+        return f"{which} after {plural(self.iteration.opened_on, 'result')}"
 
     @property
     def setting(self) -> str:

@@ -25,7 +25,7 @@ from spsa.report.alarms import look
 from spsa.report.events import ALARMS, Alarm, AlarmKey, AlarmKind, News, told_alarms
 from spsa.report.matches import ThetaChoice
 from spsa.report.notify import Address, Message, Notifier
-from spsa.report.status import Status
+from spsa.report.status import Status, progress
 from spsa.report.table import record
 from spsa.report.workers import MachineReport, compared_machines
 from spsa.text import FAILURE_LENGTH, plural, printable
@@ -82,7 +82,6 @@ def news_of(
             number = str(match.iteration.iteration_number)
             yield News("validation", number, "; ".join(match.sentences()), verdict)
     if run.finished_at is not None and run.tunes:
-        played = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
         reason = f", {run.reason}" if run.reason else ""
         ended = (one for one in status.validations if not one.iteration.is_open)
         its = (ThetaChoice.FINAL, run.applied)
@@ -90,7 +89,7 @@ def news_of(
         if follows and not is_ending and not is_played:
             then = f"a match of {plural(follows, 'game')} against {against} follows"
             measured = then if status.measured.elo is None else f"{measured}; {then}"
-        found = f"{played}, {plural(status.totals.tally.games, 'game')}{reason}; {measured}"
+        found = f"{progress(run)}, {plural(status.totals.tally.games, 'game')}{reason}; {measured}"
         advice = "; ".join(status.ends())
         yield News(str(run.status), run.finished_at.isoformat(), found, advice or verdict)
 

@@ -66,6 +66,10 @@ RUNS = View(
 )
 
 
+def progress(run: Run | RunOverview) -> str:
+    return f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierRun:
     """The run of the database that ended last, and what its matches measured."""
@@ -75,9 +79,8 @@ class EarlierRun:
 
     def __str__(self) -> str:
         run, found = self.run, self.measured
-        played = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
         whom = "" if found.opponent == START else f" {found.over}"
-        return f"run {run.name}: {run.status}, {played}, {found}{whom}"
+        return f"run {run.name}: {run.status}, {progress(run)}, {found}{whom}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,8 +192,8 @@ class Status:
             return f"{self.measured.over} (95%), all matches to result {curve.ks[-1]:,}"
         if match is None:
             return _TO_MEASURE
-        games = plural(match.tally.games, "game")
-        return f"{self.measured.over} (95%), by {games} of theta {match.theta}"
+        games, theta = plural(match.tally.games, "game"), match.theta.removeprefix("theta ")
+        return f"{self.measured.over} (95%), by {games} of theta {theta}"
 
     @property
     def judged(self) -> tuple[str, str]:
@@ -217,9 +220,8 @@ class Status:
         if not run.tunes:
             return f"run {run.name}: matches of engines{playing}"
         alarms = f", {plural(len(self.alarms), 'alarm')}" if self.alarms else ""
-        applied = f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
         games = plural(self.totals.tally.games, "game")
-        told = f"run {run.name}: {run.status}{alarms}, {applied}{playing}, {games}"
+        told = f"run {run.name}: {run.status}{alarms}, {progress(run)}{playing}, {games}"
         return f"{told}, {run.algorithm}, seed {run.seed}"
 
     def answer_lines(self) -> Iterator[str]:

@@ -37,6 +37,8 @@ _LARGEST = 2**31 - 1
 Values = dict[str, Any]
 """What the template of a page needs, and what its JSON is made of."""
 
+Read = Callable[[Request], Values]
+
 
 class Pages:
     """One method an address, which reads its values.
@@ -55,7 +57,7 @@ class Pages:
         pages |= {"parameters": self.parameters, "compare": self.compare, "worker": self.worker}
         return [
             *(
-                Route("/" if name == "runs" else f"/{name}", partial(_page, name, read))
+                Route("/" if name == "runs" else f"/{name}", partial(self._page, name, read))
                 for name, read in pages.items()
             ),
             *(Route(f"/api/{name}", partial(_json, name, read)) for name, read in found.items()),
@@ -123,15 +125,14 @@ class Pages:
     def workers(self, request: Request) -> Values:
         """Those heard of last first, unless the page sorts them otherwise."""
         run = self._run(request)
-        members = self._reader.workers(run)
-        reports = {member.report for member in members if member.report}
-        order = sorted_by(request, run)
+        members, status = self._reader.workers(run), self._reader.status(run)
+        order, own = sorted_by(request, run), link("/workers", run=run.name)
         return {
             "run": run,
             "view": _linked(run)["workers"],
             "sorted": order,
             "workers": order.rows(WORKERS, members),
-            "outliers": sorted((r for r in reports if r.alarms), key=lambda r: r.machine),
+            "about_workers": [one for one in status.alarms if _more_about(status, one) == own],
             "voids": self._store.void_games(run.id, EVENTS)[::-1],
         }
 
@@ -184,6 +185,14 @@ class Pages:
         more = min(MAX_EVENTS, 2 * last) if len(found) == last < MAX_EVENTS else None
         return {"run": run, "events": found, "more": more}
 
+    def _page(self, name: str, read: Read, request: Request) -> Response:
+        """The page of these values; that of a run has its alarms in the title."""
+        state, values = request.state, read(request)
+        values |= {"role": state.role, "can_log_in": state.can_log_in, "here": asked_for(request)}
+        if "run" in values:
+            values["status"] = self._reader.status(values["run"])
+        return _if_changed(request, HTMLResponse(render(name, page=name, **values)))
+
     def _metrics(self, _request: Request) -> Response:
         runs, read = self._store.run_overviews(), self._reader.status
         live = [read(self._store.run(run.name)) for run in runs if run.live]
@@ -192,16 +201,6 @@ class Pages:
     def _run(self, request: Request) -> Run:
         """The run that is named, or the newest one."""
         return self._store.run(text(request, "run"))
-
-
-Read = Callable[[Request], Values]
-
-
-def _page(name: str, read: Read, request: Request) -> Response:
-    """The page of these values."""
-    state, here = request.state, asked_for(request)
-    sender = {"role": state.role, "can_log_in": state.can_log_in, "here": here}
-    return _if_changed(request, HTMLResponse(render(name, page=name, **sender, **read(request))))
 
 
 def _json(name: str, read: Read, request: Request) -> Response:

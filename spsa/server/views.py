@@ -1,7 +1,7 @@
 """The tables that only pages and their JSON have, and the order in which a table is shown."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,7 +11,7 @@ from spsa.db.tables import Batch, Iteration
 from spsa.protocol import words_of
 from spsa.report.events import binary, place
 from spsa.report.matches import ITERATIONS, RESULT, games_of
-from spsa.report.parameters import ParameterStatus
+from spsa.report.parameters import PARAMETERS, ParameterStatus
 from spsa.report.table import Column, View, count, estimate, headed, thousands, unless_zero, values
 
 
@@ -32,6 +32,9 @@ def _span(engines: PlayedEngines) -> str:
     first, last = engines.first, engines.last
     return str(first) if first == last else f"{first:,} to {last:,}"
 
+
+PARAMETER = replace(PARAMETERS, columns=tuple(c for c in PARAMETERS.columns if c.key != "path"))
+"""Of one alone, whose path is a figure."""
 
 BATCHES = View(
     "batches",

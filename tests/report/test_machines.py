@@ -234,7 +234,7 @@ def test_a_sick_machine_is_an_alarm_of_the_report_and_on_the_pages(sqlite_store)
     with client_of(sqlite_store) as browser:
         page = browser.get("/workers").text
         overview = browser.get("/run").text
-    assert "<strong>m0</strong> (worker m0-1): of its 140 pairs 0% are even" in page
+    assert "<strong>m0</strong>: of its 140 pairs 0% are even" in page
     assert page.count('<span class="status stopped">results</span>') == 1
     assert '<a href="/workers?run=first">m0</a>: of its 140 pairs' in overview
 

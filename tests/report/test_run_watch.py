@@ -194,4 +194,4 @@ def test_the_end_says_that_a_match_follows_until_it_has_measured(
     staged.validate(games=8, compared=Compared(theta="1", background=True))
     assert ended(8).endswith("theta 1; a match of 8 games against r follows")
     staged.validate(games=8)
-    assert ended(8).endswith("by 16 games of theta final after 1 result")
+    assert ended(8).endswith("by 16 games of theta after 1 result")

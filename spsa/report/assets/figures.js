@@ -26,7 +26,7 @@ function colour(name) {
 function axis(given) {
   return {
     gridcolor: colour("--line"), zerolinecolor: colour("--text"), zerolinewidth: 1.5,
-    automargin: true, separatethousands: true, ...given,
+    automargin: true, separatethousands: true, exponentformat: "none", ...given,
   };
 }
 
