@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -26,9 +25,9 @@ from spsa.live_display import working
 from spsa.master.start import checked_space, prepare
 from spsa.output import echo
 from spsa.report.html import page
-from spsa.report.parameters import PARAMETERS, parameters
 from spsa.report.report import report
-from spsa.report.table import TextTable, duration, elo_text, score, terminal
+from spsa.report.screen import rendered
+from spsa.report.table import terminal
 from spsa.text import plural
 from spsa.uci import system
 
@@ -51,7 +50,6 @@ def demo(seed: int, folder: Path) -> int:
     Builds, plays and measures as any run does: a master here, a worker as a process of its own, an
     SQLite file between them. The same seed gives the same games.
     """
-    began = time.monotonic()
     config = fresh(folder, seed)
     slots = len(system.logical_cores())
     games, iterations = config.games.games_per_iteration, config.spsa.max_iterations
@@ -69,7 +67,7 @@ def demo(seed: int, folder: Path) -> int:
         with held_run(store, config, prepared.run, terminal(), stopping) as held:
             if not tune_and_measure(held, prepared):
                 return 130
-        _show(store, store.run(config.run.name), folder, time.monotonic() - began)
+        _show(store, store.run(config.run.name), folder)
     return 0
 
 
@@ -128,19 +126,13 @@ def worker_beside(config: Config, folder: Path, slots: int, *options: str) -> It
                 process.wait()
 
 
-def _show(store: Store, run: Run, folder: Path, seconds: float) -> None:
-    terminal().print(TextTable(PARAMETERS, parameters(run)))
+def _show(store: Store, run: Run, folder: Path) -> None:
     with working("writing the report"):
-        write_whole(folder / "report.html", page(report(store, run)).encode())
+        found = report(store, run)
+        write_whole(folder / "report.html", page(found).encode())
+    terminal().print(rendered(found.status))
     called = Path(sys.argv[0])
     program = str(called) if called.name == "spsa-master" else "spsa-master"
-    for match in store.matches(run.id)[-1:]:  # a run that was stopped has none
-        echo(
-            "",
-            f"tuned against start, {score(match.tally)}",
-            f"the tuned engine is {elo_text(match.tally)} Elo stronger than the start (95%), found "
-            f"in {duration(seconds)}",
-        )
     echo(
         "The demo started from bad values: its patch shows what a patch looks like, and may make "
         "the engine weaker than the values in its source.",

@@ -3,7 +3,6 @@
 import signal
 import sys
 from datetime import datetime
-from itertools import count
 from math import inf
 from pathlib import Path
 from subprocess import PIPE, Popen, TimeoutExpired
@@ -99,10 +98,8 @@ def test_a_demo_begins_anew_in_a_folder_of_its_own(folder, transcript, monkeypat
 
     beside = MagicMock(**{"return_value.wait.side_effect": [TimeoutExpired("", 1), 0, 0]})
     processes = SimpleNamespace(Popen=beside, TimeoutExpired=TimeoutExpired)
-    clock = SimpleNamespace(monotonic=count(100, 200).__next__)
     monkeypatch.setattr("spsa.cli.demo.tune_and_measure", tuned)
     monkeypatch.setattr("spsa.cli.demo.subprocess", processes)
-    monkeypatch.setattr("spsa.cli.demo.time", clock)
     monkeypatch.setattr("spsa.cli.demo.system.logical_cores", lambda: range(3))
     transcript(DEMO, root=ROOT)
     assert beside.return_value.mock_calls == [
