@@ -114,8 +114,8 @@ def evenly(games: int, most: int) -> tuple[int, ...]:
 ITERATIONS_PER_ONE_IN_FLIGHT = 100
 """How many planned iterations a run needs for each one in flight.
 
-In shorter runs results come too late for the steps of a rule and gain less:
-`benches.papers compare --depth 1,8`, docs/operations.md.
+In shorter runs results come too late for the steps of some rules, which gain less:
+`benches.papers compare --depth 1,2,4`, docs/operations.md.
 """
 
 
