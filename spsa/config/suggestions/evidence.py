@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import spsa.config.suggestions.objections as against
 from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFile
@@ -37,11 +38,13 @@ _NEVER_RUN = (
 """What follows a return to the end of its block, a label or a directive; what Chess960 asks for."""
 _OFF = re.compile(r"(?m)^[ \t]*//+[ \t]*#[ \t]*define[ \t]+(?!\w*(?:TUN[EI]|SPSA))(\w+)")
 _ON = re.compile(r"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)")
+_ZERO = re.compile(r"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+0[ \t]*$")
 _GUARDED = re.compile(
-    r"(?m)^[ \t]*#[ \t]*if(?:def[ \t]+|[ \t]+defined[ \t(]+)(\w+)[^\n&|]*\n"
-    r"((?:(?![ \t]*#[ \t]*(?:if|el|end))[^\n]*\n)*+)"
+    r"(?m)^[ \t]*#[ \t]*if(def|)[ \t]+(?:defined[ \t(]+)?(\w+)[^\n|]*\n"
+    r"(?:(?![ \t]*#[ \t]*(?:if|el|end))[^\n]*\n)*+"
 )
-"""The lines behind #ifdef, up to the next directive."""
+"""The lines behind #ifdef and #if, up to the next directive."""
+_OF_PROTOCOL = re.compile(r"(?i)(.*/)?(uci|options?|setup|protocol)\w*\.\w+")
 _RESULT = re.compile(r"\breturn\b|=>|^[^=(]*$")
 """A clause that may be what its function is worth."""
 _SCORE = re.compile(
@@ -117,6 +120,8 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
     plain_files = [against.NO_CODE.sub(" ", file.text) for file in files]
     off = {name for file in files for name in _OFF.findall(file.text)}
     off -= {name for text in plain_files for name in _ON.findall(text)}
+    off |= {f"{name} 0" for text in plain_files for name in _ZERO.findall(text)}
+    protocol = {n for f in files if _OF_PROTOCOL.fullmatch(f.name) for n, _ in f.definitions}
     for name, text in (definition for file in files for definition in file.definitions):
         plain = _run(against.NO_CODE.sub(" ", text), networks, off)
         is_eval = networks and "eval" in name.lower()
@@ -135,7 +140,10 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
             found.read.update(names)
             found.weighed.update(name for each in reached for name in _results(*each))
             open_names = names & texts.keys()
-        open_names = {name for name in texts if any(_writes(t, found.read) for t in texts[name])}
+        fills = (
+            n for n in texts.keys() - protocol if any(_writes(t, found.read) for t in texts[n])
+        )
+        open_names = set(fills)
     return found
 
 
@@ -155,7 +163,14 @@ def _run(text: str, networks: set[str], off: set[str]) -> str:
         text = never.sub(r"\1", text)
     if networks:  # USE_NNUE ? network(board) : evaluation(board);
         text = re.sub(rf"\b(?:{'|'.join(networks)})\s*\?([^:;?]*):[^;]*;", r"\1;", text)
-    return _GUARDED.sub(lambda found: "" if found[1] in off else found[0], text)
+    return _GUARDED.sub(partial(_compiled, off), text)
+
+
+def _compiled(off: set[str], guarded: re.Match[str]) -> str:
+    """These lines, unless their define is a comment, or is 0 where its value is asked for."""
+    directive, name = guarded[1], guarded[2]
+    is_off = name in off or (not directive and "defined" not in guarded[0] and f"{name} 0" in off)
+    return "" if is_off else guarded[0]
 
 
 def _until_network(text: str, networks: set[str]) -> str:

@@ -12,6 +12,7 @@ from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFi
 NUMBERED = "numbered one after the other, as indexes and flags are"
 COPY = "a copy of numbers that stand beside it, as a tuner has"
 SET_ANEW = "no more than a default: another value is set in its place"
+LIMIT = "a limit of the option whose default stands beside it"
 COUNTED = "the length or an index of an array"
 SIGNS = "signs and directions"
 UNRELATED = "neither the file nor the name speaks of search or evaluation"
@@ -97,7 +98,7 @@ _OF_NAME = (
         r"|(VICTIM|ATTACKER|AGGRESSOR)_(VALUE|SCORE)S?|(\w+_)?TABLE_(SIZE|OFFSETS?)|[WB]_\w+_START"
         r"|(\w+_)?((SQ|PC|OPP)_OFFSET|EVAL_SCALE(_[A-Z])?)|(\w+_)?(TO_CP|(FROM|TO)_TT|WDL)(_\w+)?",
         word=r"BENCH\w*|BITS?|BYTES|CURR(ENT|MOVE)|DIM(S|ENSIONS?)?|DIR(ECTION)?S?|LEFT|RIGHT|FRC|EPS(ILON)?|FLAGS?"
-        r"|FRACTIONS|ELO|HASH|HEIGHT|IDS?|INDENT|INDEXES|INF|INFINITE|INTERVAL|INVALID|LEN|(MVV)?LVA|MASKS?"
+        r"|FRACTIONS|ELO|LEARN|PREFETCH|HASH|HEIGHT|IDS?|INDENT|INDEXES|INF|INFINIT[EY]|INTERVAL|INVALID|LEN|(MVV)?LVA|MASKS?"
         r"|ME(GA|BI)BYTES?|NONE|NORMALI[SZ]\w+|NUM|NR|QUANTI[SZ]\w+|RIGHTS|SEED|\w*SHIFTS?|SKIP|SLOTS|SQ|STRIDES?"
         r"|STAT(S|ISTICS?)|SYZYGY|TYPES|UNITS?|UNKNOWN|VERBOSE|VERSION|WIN|WON",
     ),
@@ -253,6 +254,7 @@ def told_by(files: Collection[SourceFile]) -> Told:
     counts = {one.name for _, one in constants if all(e.number < 20 for e in one.numbers())}
     return Told(
         names={
+            LIMIT: _limits({one.name for _, one in constants}),
             COUNTED: {name for file in files for name in (*file.lengths, *_reaching(file))},
             PHASE: counts.intersection(_VALUE.findall(" ".join(chain(*phased)))),
             SET_ANEW: {name for file in files for name in _set_anew(NO_CODE.sub("", file.text))},
@@ -261,6 +263,12 @@ def told_by(files: Collection[SourceFile]) -> Told:
             key for key, n in told.items() if n < told[key[0], not key[1]] and key[1] is not None
         },
     )
+
+
+def _limits(names: set[str]) -> set[str]:
+    """What an option may be set to: MAX_MARGIN and MIN_MARGIN beside DEFAULT_MARGIN."""
+    ends = (name.removeprefix("DEFAULT_") for name in names if name.startswith("DEFAULT_"))
+    return {f"{end}_{name}" for name in ends for end in ("MAX", "MIN")}
 
 
 def _reaching(file: SourceFile) -> Iterator[str]:
