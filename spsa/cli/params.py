@@ -97,7 +97,7 @@ def diff(config: str | None, database_url: str | None, run: str | None, theta: s
         return
     found = settings(config, database_url, and_params=True)
     space = _checked(found)
-    chosen, began = space, None
+    chosen, began, row = space, None, None
     if run is None:
         _refuse_theta(theta)
     else:
@@ -114,7 +114,10 @@ def diff(config: str | None, database_url: str | None, run: str | None, theta: s
         patch += unified_patch(before, text.encode(encoding_of(before)), name)
     echo_raw(patch)
     if not patch:
-        echo("an empty patch: the source has these values already", err=True)
+        why = "the source has these values already"
+        if row is not None and not row.applied:
+            why = f"run {row.name} has no result yet"
+        echo(f"an empty patch: {why}", err=True)
 
 
 def _playable(space: Space, chosen: Space) -> Mapping[str, float]:
