@@ -134,6 +134,9 @@ def on_terminal(
     """A program with a terminal as stdin, stdout and stderr; it is killed at the end."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    settings = termios.tcgetattr(follower)
+    settings[3] |= termios.NOFLSH  # Ctrl-C would drop a part of a view that is not read yet
+    termios.tcsetattr(follower, termios.TCSANOW, settings)
     process = subprocess.Popen(
         command,
         cwd=folder,
