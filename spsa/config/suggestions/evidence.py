@@ -1,9 +1,9 @@
 """What speaks for a number: search or evaluation reads it, its name, and what stands beside it."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from typing import NamedTuple
 
 import spsa.config.suggestions.objections as against
 from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFile
@@ -36,12 +36,12 @@ _NEVER_RUN = (
     ),
 )
 """What follows a return to the end of its block, a label or a directive; what Chess960 asks for."""
-_OFF = re.compile(r"(?m)^[ \t]*//+[ \t]*#[ \t]*define[ \t]+(?!\w*(?:TUN[EI]|SPSA))(\w+)")
-_ON = re.compile(r"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)")
+_IN_COMMENT = re.compile(r"(?m)^[ \t]*//+[ \t]*#[ \t]*define[ \t]+(?!\w*(?:TUN[EI]|SPSA))(\w+)")
+_DEFINED = re.compile(r"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)")
 _ZERO = re.compile(r"(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+0[ \t]*$")
 _GUARDED = re.compile(
-    r"(?m)^[ \t]*#[ \t]*if(def|)[ \t]+(?:defined[ \t(]+)?(\w+)[^\n|]*\n"
-    r"(?:(?![ \t]*#[ \t]*(?:if|el|end))[^\n]*\n)*+"
+    r"(?m)^[ \t]*#[ \t]*if(?P<asks>(?:def)?[ \t]+(?:defined[ \t(]+)?)(?P<name>\w+)"
+    r"[ \t)]*(?:&&[^\n|]*)?\n(?:(?![ \t]*#[ \t]*(?:if|el|end))[^\n]*\n)*+"
 )
 """The lines behind #ifdef and #if, up to the next directive."""
 _OF_PROTOCOL = re.compile(r"(?i)(.*/)?(uci|options?|setup|protocol)\w*\.\w+")
@@ -114,24 +114,18 @@ class Evidence:
 
 def evidence_of(files: Collection[SourceFile]) -> Evidence:
     """From all that search and evaluation call, and from what fills what they read."""
+    plain = [against.NO_CODE.sub(" ", file.text) for file in files]
     texts: dict[str, list[str]] = {}
     ordering, others = set[str](), set[str]()
-    networks = {one.name for file in files for one in file.constants if _turns_network_on(one)}
-    plain_files = [against.NO_CODE.sub(" ", file.text) for file in files]
-    off = {name for file in files for name in _OFF.findall(file.text)}
-    off -= {name for text in plain_files for name in _ON.findall(text)}
-    off |= {f"{name} 0" for text in plain_files for name in _ZERO.findall(text)}
-    protocol = {n for f in files if _OF_PROTOCOL.fullmatch(f.name) for n, _ in f.definitions}
-    for name, text in (definition for file in files for definition in file.definitions):
-        plain = _run(against.NO_CODE.sub(" ", text), networks, off)
-        is_eval = networks and "eval" in name.lower()
+    for name, text in _running(files, plain):
         is_order = _ORDERING.fullmatch(name)
-        asked = plain if is_order else _COMPARED.sub("", plain)
+        asked = text if is_order else _COMPARED.sub("", text)
         (ordering if is_order else others).update({*_NAME.findall(asked)} - {name})
-        texts.setdefault(name, []).append(_until_network(plain, networks) if is_eval else plain)
+        texts.setdefault(name, []).append(text)
+    weighed = {name for text in plain for name in _weighed(text)}
+    found = Evidence(set(), weighed, ordering - others, _squeezed("\n".join(plain)))
+    protocol = {n for f in files if _OF_PROTOCOL.fullmatch(f.name) for n, _ in f.definitions}
     begin = set(filter(_STRENGTH.fullmatch, texts))
-    weighed = {name for text in plain_files for name in _weighed(text)}
-    found = Evidence(set(), weighed, ordering - others, _squeezed("\n".join(plain_files)))
     open_names = begin | ({""} & texts.keys() if begin else set())
     for _ in range(3):  # what search reads is filled by functions from what others have filled
         while open_names:
@@ -140,10 +134,8 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
             found.read.update(names)
             found.weighed.update(name for each in reached for name in _results(*each))
             open_names = names & texts.keys()
-        fills = (
-            n for n in texts.keys() - protocol if any(_writes(t, found.read) for t in texts[n])
-        )
-        open_names = set(fills)
+        own = texts.keys() - protocol
+        open_names = {name for name in own if any(_writes(t, found.read) for t in texts[name])}
     return found
 
 
@@ -157,28 +149,49 @@ def _turns_network_on(one: SourceConstant) -> bool:
     return "NNUE" in against.words(one.name) and value in (1, "true")
 
 
-def _run(text: str, networks: set[str], off: set[str]) -> str:
-    """The part of a function that runs, with these networks on and these defines off."""
-    for never in _NEVER_RUN:
-        text = never.sub(r"\1", text)
-    if networks:  # USE_NNUE ? network(board) : evaluation(board);
-        text = re.sub(rf"\b(?:{'|'.join(networks)})\s*\?([^:;?]*):[^;]*;", r"\1;", text)
-    return _GUARDED.sub(partial(_compiled, off), text)
+def _running(files: Collection[SourceFile], plain: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The functions and the values outside of them, each with the part that can run.
+
+    `plain` are the texts of the files without comments.
+    """
+    live = {name for text in plain for name in _DEFINED.findall(text)}
+    settled = _Settled(
+        networks={one.name for file in files for one in file.constants if _turns_network_on(one)},
+        missing={name for file in files for name in _IN_COMMENT.findall(file.text)} - live,
+        zero={name for text in plain for name in _ZERO.findall(text)},
+    )
+    for name, text in (definition for file in files for definition in file.definitions):
+        yield name, settled.running(name, against.NO_CODE.sub(" ", text))
 
 
-def _compiled(off: set[str], guarded: re.Match[str]) -> str:
-    """These lines, unless their define is a comment, or is 0 where its value is asked for."""
-    directive, name = guarded[1], guarded[2]
-    is_off = name in off or (not directive and "defined" not in guarded[0] and f"{name} 0" in off)
-    return "" if is_off else guarded[0]
+class _Settled(NamedTuple):
+    """What is settled before an engine runs: its networks that are on, its defines that are off."""
 
+    networks: set[str]
+    missing: set[str]
+    zero: set[str]
 
-def _until_network(text: str, networks: set[str]) -> str:
-    """A function without what stands behind the return of a network's score."""
-    for found in _OF_NETWORK.finditer(text):
-        if "return" in found[2] and not networks.isdisjoint(_NAME.findall(found[1])):
-            return text[: found.end()]
-    return text
+    def running(self, name: str, text: str) -> str:
+        """The part of a function that can run."""
+        for never in _NEVER_RUN:
+            text = never.sub(r"\1", text)
+        text = _GUARDED.sub(self._guarded, text)
+        if not self.networks:
+            return text
+        # USE_NNUE ? network(board) : evaluation(board);
+        text = re.sub(rf"\b(?:{'|'.join(self.networks)})\s*\?([^:;?]*):[^;]*;", r"\1;", text)
+        return self._until_network(text) if "eval" in name.lower() else text
+
+    def _guarded(self, lines: re.Match[str]) -> str:
+        off = self.missing if "def" in lines["asks"] else self.missing | self.zero
+        return "" if lines["name"] in off else lines[0]
+
+    def _until_network(self, text: str) -> str:
+        """A function without what stands behind the return of a network's score."""
+        for found in _OF_NETWORK.finditer(text):
+            if "return" in found[2] and not self.networks.isdisjoint(_NAME.findall(found[1])):
+                return text[: found.end()]
+        return text
 
 
 def _weighed(text: str) -> Iterator[str]:
