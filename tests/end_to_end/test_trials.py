@@ -177,7 +177,8 @@ def listed(secrets):
     seen, found = set(), set()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            words = (process / "cmdline").read_bytes()
+            if not (words := (process / "cmdline").read_bytes()):
+                continue  # it is just being started
             environment = (process / "environ").read_bytes()
             seen.add(Path(words.split(b"\0")[0].decode(errors="replace")).name)
             ours = b"from spsa.cli import main" in words or b"\0-m\0worker\0" in words
