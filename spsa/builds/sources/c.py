@@ -104,6 +104,56 @@ _MARKS_OF_CPP = r"""
 (for_range_loop [declarator: (_) right: (_)] @bare)
 """
 
+_MACROS = re.compile(
+    r"^[ \t]*(?:[A-Z][A-Z0-9_]+[ \t]+)+"
+    r"(?=(?:\w+[ \t]+)*[\w:]+(?:<[^=;\n]*>)?[ \t*&]+\w+[ \t]*(?:\[[^=\n]*\][ \t]*)*=)",
+    re.MULTILINE,
+)
+"""Macros before the type of a declaration, which a parser takes for the type."""
+_BEFORE_FUNCTION = re.compile(
+    r"^[ \t]*[A-Z][A-Z0-9_]+\([^()\n;{}]*\)[ \t]+(?=\w+[ \t]*\([^;{}]*\)[^;{}()=]*\{)", re.MULTILINE
+)
+"""A macro that stands for what is before a function's name, its type as well."""
+_ROWS = r"[ \t]*\\\n(?:[ \t]*(?:\w+\([a-zA-Z_]\w*,{}[^()\n]*\)|/\*[^\n]*\*/)?[ \t]*\\?\n)+"
+_RANGED = r"(?=(?:[ \t]*[a-zA-Z_]\w*,)?(?:[ \t]*-?[\d.]+[,)]){3})"
+_LISTED = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+\w+(?:"
+    + _ROWS.format(r"[ \t]*-?[\d.]")
+    + r"|\(\w+(?:,[ \t]*\w+)?\)"
+    + _ROWS.format(_RANGED)
+    + ")",
+    re.MULTILINE | re.ASCII,
+)
+"""A macro that is a list of calls: `#define ALL PARAM(margin, 80) PARAM(depth, 7)`, one a line.
+
+With arguments, `#define ALL(PARAM)`, the calls need ranges: others may be of anything.
+"""
+_TYPE_GIVEN = re.compile(r"(?<=,)[ \t]*[a-zA-Z_]\w*,(?=[ \t]*-?[\d.])", re.ASCII)
+"""A type between a name and its value: `PARAM(margin, int, 80, 40, 120)`."""
+_RANGED_CALL = re.compile(
+    r"^[ \t]*\w+\(\w+,[ \t]*[a-zA-Z_]\w*,(?:[ \t]*-?[\d.']+,){2}[ \t]*-?[\d.']",
+    re.MULTILINE | re.ASCII,
+)
+
+
+def _prepared(text: str) -> str:
+    """The text without what a parser takes for something else; all else keeps its place."""
+    text = _MACROS.sub(lambda found: " " * len(found[0]), text)
+    text = _BEFORE_FUNCTION.sub(lambda found: "void".ljust(len(found[0].encode())), text)
+    text = _LISTED.sub(_calls, text)
+    return _RANGED_CALL.sub(lambda found: _without_type(found[0]), text)
+
+
+def _calls(found: re.Match[str]) -> str:
+    """The calls of a list as a file has them, each in its place."""
+    head, _, calls = found[0].partition("\n")
+    return " " * len(head) + "\n" + _without_type(calls).replace("\\", ";")
+
+
+def _without_type(calls: str) -> str:
+    return _TYPE_GIVEN.sub(lambda typed: " " * len(typed[0]), calls)
+
+
 _BITS = {"char": 8, "short": 16, "int": 32, "long": 64, "long long": 64}
 _FIXED = {f"int{bits}_t": bits for bits in (8, 16, 32, 64)}
 _UNSIGNED = {f"unsigned {name}": bits for name, bits in _BITS.items()}
@@ -133,6 +183,7 @@ C = Language(
     marks=_MARKS + _UNIT + _MORE,
     notation=_NOTATION,
     frame=(b"int x = ", b"\n;"),
+    prepared=_prepared,
 )
 CPP = replace(
     C,

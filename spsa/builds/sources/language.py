@@ -71,7 +71,7 @@ class Language:
     passed over), @length (of an array, an index or a shift), @broken.
 
     `frame` stands before and behind a value in a text that declares nothing else. `entries` are
-    those in the body of a macro.
+    those in the body of a macro. `prepared` is a text for the parser, with each byte in its place.
     """
 
     suffixes: tuple[str, ...]
@@ -80,6 +80,7 @@ class Language:
     notation: Notation
     frame: tuple[bytes, bytes]
     entries: Callable[[Node], Iterator[Entry]] = lambda _: iter(())
+    prepared: Callable[[str], str] = str
 
     @cached_property
     def query(self) -> Query:

@@ -19,32 +19,6 @@ from spsa.core.parameter import MAX_SCOPES, Location, Number
 LANGUAGES = (RUST, C, CPP)
 _BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}
 
-_MACROS = re.compile(
-    r"^[ \t]*(?:[A-Z][A-Z0-9_]+[ \t]+)+"
-    r"(?=(?:\w+[ \t]+)*[\w:]+(?:<[^=;\n]*>)?[ \t*&]+\w+[ \t]*(?:\[[^=\n]*\][ \t]*)*=)",
-    re.MULTILINE,
-)
-"""Macros before the type of a declaration, which a parser takes for the type."""
-_BEFORE_FUNCTION = re.compile(
-    r"^[ \t]*[A-Z][A-Z0-9_]+\([^()\n;{}]*\)[ \t]+(?=\w+[ \t]*\([^;{}]*\)[^;{}()=]*\{)", re.MULTILINE
-)
-"""A macro that stands for what is before a function's name, its type as well."""
-_ROWS = r"[ \t]*\\\n(?:[ \t]*(?:\w+\([a-zA-Z_]\w*,{}[^()\n]*\)|/\*[^\n]*\*/)?[ \t]*\\?\n)+"
-_RANGED = r"(?=(?:[ \t]*[a-zA-Z_]\w*,)?(?:[ \t]*-?[\d.]+[,)]){3})"
-_LISTED = re.compile(
-    r"^[ \t]*#[ \t]*define[ \t]+\w+(?:"
-    + _ROWS.format(r"[ \t]*-?[\d.]")
-    + r"|\(\w+(?:,[ \t]*\w+)?\)"
-    + _ROWS.format(_RANGED)
-    + ")",
-    re.MULTILINE | re.ASCII,
-)
-"""A macro that is a list of calls: `#define ALL PARAM(margin, 80) PARAM(depth, 7)`, one a line.
-
-With arguments, `#define ALL(PARAM)`, the calls need ranges: others may be of anything.
-"""
-_TYPE_GIVEN = re.compile(r"(?<=,)[ \t]*[a-zA-Z_]\w*,(?=[ \t]*-?[\d.])", re.ASCII)
-"""A type between a name and its value: `PARAM(margin, int, 80, 40, 120)`."""
 PRINTED, ATTRIBUTE = "option name", "#[]"
 """Makers of ranges that are no macro."""
 _PRINTED = re.compile(
@@ -55,10 +29,6 @@ _PRINTED = re.compile(
 )
 """The line of an option. Its default is written there, or is a variable, perhaps times a unit."""
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\n|[^\n])*)", re.MULTILINE)
-_RANGED_CALL = re.compile(
-    r"^[ \t]*\w+\(\w+,[ \t]*[a-zA-Z_]\w*,(?:[ \t]*-?[\d.']+,){2}[ \t]*-?[\d.']",
-    re.MULTILINE | re.ASCII,
-)
 
 
 def parse(
@@ -133,22 +103,7 @@ def _printed(text: str) -> Iterator[Bounds]:
 
 def _tree(name: str, text: str) -> Tree:
     language = _BY_SUFFIX.get(name.rpartition(".")[2], RUST)
-    if language is not RUST:
-        text = _MACROS.sub(lambda found: " " * len(found[0]), text)
-        text = _BEFORE_FUNCTION.sub(lambda found: "void".ljust(len(found[0].encode())), text)
-        text = _LISTED.sub(_calls, text)
-        text = _RANGED_CALL.sub(lambda found: _without_type(found[0]), text)
-    return Tree(language, text.encode("utf-8", "surrogatepass"))
-
-
-def _calls(found: re.Match[str]) -> str:
-    """The calls of a list as a file has them, each in its place."""
-    head, _, calls = found[0].partition("\n")
-    return " " * len(head) + "\n" + _without_type(calls).replace("\\", ";")
-
-
-def _without_type(calls: str) -> str:
-    return _TYPE_GIVEN.sub(lambda typed: " " * len(typed[0]), calls)
+    return Tree(language, language.prepared(text).encode("utf-8", "surrogatepass"))
 
 
 class _Around(NamedTuple):
