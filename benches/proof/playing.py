@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from benches.proof.places import Place
-from spsa.cli.held_run import held_run, match_of, play_match, tune
+from spsa.cli.held_run import held_run, play_match, tune
 from spsa.config.settings import Config
 from spsa.core import Values
 from spsa.core.params import PlayedValues, Space
 from spsa.db import Store
 from spsa.db.tables import Compared, Iteration, Run
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
+from spsa.master.match import match_of, sprt_of
 from spsa.master.start import checked_space, prepare
-from spsa.master.validation import sprt_of
 from spsa.report.matches import ThetaChoice, chosen_theta
 
 SEPARATED = (-5.0, 5.0)

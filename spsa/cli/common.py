@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 
-
 FILE = click.Path(dir_okay=False, path_type=Path)
 """A file to write."""
 

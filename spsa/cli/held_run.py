@@ -4,28 +4,24 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from types import FrameType
 
 import click
 from rich.console import Console
 
-from spsa.config.document import refused
 from spsa.config.settings import Config
 from spsa.config.space import project_theta
-from spsa.core.game_settings import GameSettings, MinusSettings
-from spsa.core.params import PlayedValues, Space
 from spsa.db import Store
 from spsa.db.run_view import MasterLease
-from spsa.db.tables import Compared, Iteration, Run
+from spsa.db.tables import Iteration, Run
 from spsa.errors import DatabaseUnreachable, InvalidInput
 from spsa.lifecycle import RunStatus
 from spsa.master.loop import LEASE_WAIT_SECONDS, Master, acquired, sole_writer
-from spsa.master.match_engines import MatchDelivery, NamedEngine, foreign_engine
+from spsa.master.match import ValidationMatch, measurement
 from spsa.master.session import RunSettings, tuning_of
-from spsa.master.start import Prepared, reopened, settings_from
-from spsa.master.validation import Background, Validation, ValidationMatch
+from spsa.master.start import Prepared, reopened
+from spsa.master.validation import Background, Validation
 from spsa.output import echo
 from spsa.report.events import LEFT_ADVICE
 from spsa.report.screen import Progress
@@ -114,8 +110,7 @@ def tune(held: HeldRun, prepared: Prepared) -> RunStatus | None:
     if (wanted := held.config.validation).every:
         match = measurement(held.config, prepared.run)
         background = Background(every=wanted.every, share=wanted.share, match=match)
-        if match.minus is not None:
-            delivery = MatchDelivery(plus=delivery, minus=match.minus)
+        delivery = match.engines_by(delivery)
 
     with sole_writer(held.config, name), Progress(held.console, store, prepared.run) as progress:
         project(store.run(name))
@@ -146,77 +141,17 @@ def tune_and_measure(held: HeldRun, prepared: Prepared) -> bool:
     return ended is not None
 
 
-def measurement(config: Config, run: Run) -> ValidationMatch:
-    """The tuned values against what [validation] says: the start, or another engine."""
-    space, wanted = Space.from_json(run.space), config.validation
-    minus, engine, asked = space.playable(run.start_theta), None, Compared()
-    if wanted.against is not None:
-        here = partial(refused, config.path, ("validation", "against"))
-        engine = foreign_engine(config, settings_of_match(config, run), wanted.against, here)
-        minus, asked = {}, Compared(against=engine.name)
-    sides, handicap = PlayedValues(space.playable(run.theta), minus), wanted.handicap
-    return match_of(
-        config, run, sides, asked, wanted.games, handicap if engine else 1.0, minus=engine
-    )
-
-
-def match_of(
-    config: Config,
-    run: Run,
-    sides: PlayedValues,
-    asked: Compared,
-    games: int,
-    handicap: float = 1.0,
-    *,
-    k: int | None = None,
-    plus: NamedEngine | None = None,
-    minus: NamedEngine | None = None,
-) -> ValidationMatch:
-    """A match of a run; the batches are cut by config.toml where the run tunes nothing.
-
-    Minus gets less by the `handicap`; if it alone is an engine, other games than those of the run
-    measure nothing of it, so its settings are marked as foreign.
-    """
-    if run.tunes:
-        settings = RunSettings.of(run)
-    else:
-        settings = replace(settings_from(config), game_settings=run.game_settings)
-    played, foreign = settings_of_match(config, run), minus is not None and plus is None
-    if foreign or handicap != 1.0:
-        played = replace(played, minus=MinusSettings(handicap=handicap, foreign=foreign))
-    return ValidationMatch(
-        sides=sides,
-        settings=settings,
-        game_settings=played,
-        asked=asked,
-        games=games,
-        k=k,
-        plus=plus,
-        minus=minus,
-    )
-
-
-def settings_of_match(config: Config, run: Run) -> GameSettings:
-    """How both sides play: as the run does, under the time control that [validation] may name."""
-    own = config.validation.time_control
-    usual = run.game_settings if run.tunes else config.game_settings
-    return usual if own is None else usual.under(own.limits)
-
-
 def play_match(held: HeldRun, run: Run, match: ValidationMatch) -> Iteration | None:
     """Play a match of a run, or go on with the same one.
 
     None when it was stopped before the end, which tells the user what continues it.
     """
     plus = match.plus or reopened(held.config, held.store, run)
-    delivery = plus.delivery
-    if match.minus is not None:
-        delivery = MatchDelivery(plus=delivery, minus=match.minus)
     with Progress(held.console, held.store, run) as shown:
         row = Validation(
             store=held.store,
             master_lease=held.master_lease,
-            delivery=delivery,
+            delivery=match.engines_by(plus.delivery),
             watcher=shown,
             stopping=held.stopping,
             match=match,

@@ -1,6 +1,7 @@
 """`spsa-master purge`: removes results and recomputes theta without them."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC
 from typing import Any
@@ -115,10 +116,9 @@ def _refuse_unknown(store: Store, selection: Selection) -> None:
 def _sentences(plan: PurgePlan) -> Iterator[str]:
     """The results that a purge would remove, and what happens to them."""
     run, matches = plan.run, plan.matches
-    games: dict[str, int] = {}
+    games = Counter[str]()
     for match in matches:
-        worker = match.worker.name if match.worker else ""
-        games[worker] = games.get(worker, 0) + match.tally.games
+        games[match.worker.name if match.worker else ""] += match.tally.games
     tally = sum((match.tally for match in matches), Tally())
     count = len({match.iteration_id for match in matches})
     yield (

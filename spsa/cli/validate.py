@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from spsa.cli.common import Within, json_option, run_option, with_config
-from spsa.cli.held_run import held_run, interruptible, match_of, play_match, settings_of_match
+from spsa.cli.held_run import held_run, interruptible, play_match
 from spsa.config.settings import Config
 from spsa.core.game_settings import (
     MAX_HANDICAP,
@@ -21,18 +21,17 @@ from spsa.core.game_settings import (
 from spsa.core.params import PlayedValues
 from spsa.db import Store, migrate
 from spsa.db.tables import Compared, Iteration, Run
-from spsa.errors import InvalidInput, NothingToDo
+from spsa.errors import InvalidInput
 from spsa.live_display import working
-from spsa.master.delivery import OpenedDelivery
-from spsa.master.match_engines import NamedEngine, foreign_engine, named_engine, run_of_match
-from spsa.master.validation import ValidationMatch
+from spsa.master.match import MAX_GAMES, ValidationMatch, left_match, match_of, settings_of_match
+from spsa.master.match_engines import foreign_engine, named_engine, run_of_match
 from spsa.output import echo, echo_json
 from spsa.report.matches import MATCHES, is_theta, matches_of, named_theta
 from spsa.report.notify import addresses
 from spsa.report.run_watch import watching
 from spsa.report.table import TextTable, records, terminal
 
-_USUAL_GAMES, _MAX_GAMES = 1000, 1_000_000
+_USUAL_GAMES = 1000
 
 
 def _sprt(
@@ -65,7 +64,7 @@ def limit(
 @run_option
 @click.option(
     "--games",
-    type=click.IntRange(2, _MAX_GAMES),
+    type=click.IntRange(2, MAX_GAMES),
     help="How many, in pairs; default: [validation] games. With --sprt: the most it may take.",
 )
 @click.option(
@@ -124,7 +123,7 @@ def validate(
     run: if a master moves the run of config.toml, or there is none, they play in NAME-matches.
     """
     is_of_engines, told = _asks_for_engines(given), addresses(config)
-    wanted = games or (_MAX_GAMES if given["sprt"] else config.validation.games)
+    wanted = games or (MAX_GAMES if given["sprt"] else config.validation.games)
     wanted += wanted % 2  # games come in pairs
     console = terminal(stderr=True)
     played: list[Iteration] = []
@@ -201,26 +200,13 @@ def _of_engines(
     return match_of(config, run, sides, asked, games, handicap, plus=plus, minus=minus)
 
 
-def _left_match(config: Config, store: Store, run: Run) -> ValidationMatch:
-    """The match of two engines that was left, with the binaries that it was opened with."""
-    left = next((one for one in reversed(store.matches(run.id)) if one.is_open), None)
-    if left is None or left.compared is None:
-        raise NothingToDo(f"run {run.name} has no parameters: name engines, --plus and --minus")
-    asked = left.compared
-    games = left.target_games if asked.sprt is None else _MAX_GAMES
-    opened = OpenedDelivery(sides=store.sides_of(left))
-    plus = NamedEngine(name=asked.theta, sha256=left.plus_sha256, delivery=opened)
-    match = match_of(config, run, PlayedValues({}, {}), asked, games, plus=plus)
-    return replace(match, game_settings=left.game_settings)
-
-
 def _of_thetas(
     config: Config, store: Store, run: Run, games: int, given: Mapping[str, Any]
 ) -> ValidationMatch:
     """The match of a theta against another one, or against another program."""
     engine, against, values = None, given["against"], dict[str, float]()
     if not run.tunes:
-        return _left_match(config, store, run)
+        return left_match(config, store, run)
     with working("computing both thetas"):
         plus, k = named_theta(store, run, given["theta"])
         if is_theta(against) or not ("/" in against or Path(against).exists()):

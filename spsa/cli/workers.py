@@ -51,8 +51,7 @@ def list_(store: Store, run: str | None, as_json: bool) -> None:
     if len(compared) > 1:
         terminal().print(TextTable(MACHINES, compared))
         echo(*(str(alarm) for one in compared for alarm in one.alarms))
-    for line in _without_workers(machines, {one.worker.host for one in found}):
-        echo(line)
+    echo(*_without_workers(machines, {one.worker.host for one in found}))
 
 
 _MACHINES = View("machines", values("name", "role", "invited_by", "created_at", "revoked_at"))

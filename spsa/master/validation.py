@@ -16,91 +16,19 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import floor
 
-from spsa.core.game_settings import GameSettings
-from spsa.core.params import PlayedValues, Space
-from spsa.core.scoring import Sprt, Tally, sprt
+from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_view import RunView
-from spsa.db.tables import Compared, Iteration, Run
+from spsa.db.tables import Iteration, Run
 from spsa.errors import NothingToDo, TuningError
-from spsa.lifecycle import IterationStatus, Purpose, RunStatus
+from spsa.lifecycle import IterationStatus, RunStatus
 from spsa.master.delivery import Delivery
-from spsa.master.match_engines import NamedEngine
-from spsa.master.session import MasterSession, RunSettings, log
-from spsa.planning.games_needed import evenly
+from spsa.master.match import ValidationMatch, sprt_of
+from spsa.master.session import MasterSession, log
 from spsa.text import plural
 
 _ROUNDS_OPEN = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationMatch:
-    """A match of two thetas, or of engines that a person named, in batches as `settings` has them.
-
-    `games` are its games; of a sequential test the most that it may take. A side with an engine
-    has no values. Plus is a theta that holds the results through `k`; None: all that are applied.
-    """
-
-    sides: PlayedValues
-    settings: RunSettings
-    game_settings: GameSettings
-    asked: Compared = field(default_factory=Compared)
-    games: int = 0
-    k: int | None = None
-    plus: NamedEngine | None = None
-    minus: NamedEngine | None = None
-
-    @property
-    def compared(self) -> Compared:
-        """What is compared, with the time control if it is another one than the run's."""
-        here = self.game_settings
-        same = here.plays_as(self.settings.game_settings)
-        return replace(self.asked, time_control=None if same else here.limits)
-
-    def is_decided(self, rounds: Sequence[Iteration]) -> bool:
-        """Whether these complete rounds are enough."""
-        test = sprt_of(self.compared, sum((one.tally for one in rounds), Tally()))
-        accepted = test is not None and test.accepted is not None
-        return accepted or sum(one.target_games for one in rounds) >= self.games
-
-    def is_of(self, row: Iteration) -> bool:
-        """Whether an iteration is a round of this match, or of the same one asked before."""
-        sides, its = self.sides, (row.plus_parameters, row.minus_parameters)
-        is_alike = (row.compared, row.game_settings) == (self.compared, self.game_settings)
-        return is_alike and its == (sides.plus, sides.minus)
-
-    def next_games(self, rounds: Sequence[Iteration], slots: int) -> int:
-        """The games of the next round; 0 if these have all games of the match."""
-        left = max(0, self.games - sum(one.target_games for one in rounds))
-        at_once = self.settings.batch_size * max(1, slots)
-        return left if self.asked.sprt is None else min(left, at_once)
-
-    def new_round(self, run: Run, sides: Sides, games: int, number: int | None) -> NewIteration:
-        """A round; `number` is that of the match, None for its first round."""
-        row = Iteration(
-            purpose=Purpose.VALIDATE,
-            opened_on=run.applied if self.k is None else self.k,
-            opened_purges=run.purges,
-            in_flight=1,
-            game_settings=self.game_settings,
-            target_games=games,
-            base_parameters=run.theta,
-            plus_parameters=self.sides.plus,
-            minus_parameters=self.sides.minus,
-            match_number=number,
-            compared=self.compared,
-        )
-        batches = evenly(games, min(self.settings.batch_size, games))
-        attempts = self.settings.max_attempts
-        return NewIteration(row=row, sides=sides, batches=batches, max_attempts=attempts)
-
-
-def sprt_of(compared: Compared, tally: Tally) -> Sprt | None:
-    """The state of a validation's sequential test; None if it has a fixed length."""
-    if compared.sprt is None:
-        return None
-    return sprt(tally, *compared.sprt)
 
 
 @dataclass(slots=True, kw_only=True)

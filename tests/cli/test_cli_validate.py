@@ -16,8 +16,8 @@ from spsa.config import load_config
 from spsa.config.space import load_space
 from spsa.core.game_settings import MinusSettings
 from spsa.lifecycle import RunStatus
+from spsa.master.match import ValidationMatch
 from spsa.master.match_engines import MatchDelivery, run_of_match
-from spsa.master.validation import ValidationMatch
 from spsa.protocol import required_pattern
 
 

@@ -26,9 +26,10 @@ from spsa.errors import BuildFailed
 from spsa.history.doctor import check_run
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
 from spsa.master.delivery import BinaryDelivery
+from spsa.master.match import ValidationMatch, sprt_of
 from spsa.master.match_engines import MatchDelivery, NamedEngine
 from spsa.master.session import tuning_of
-from spsa.master.validation import Background, Validation, ValidationMatch, sprt_of
+from spsa.master.validation import Background, Validation
 from spsa.report.matches import opponent_of
 from spsa.text import plural
 
