@@ -78,7 +78,7 @@ def fault_of(address: str, ref: str) -> tuple[str, str] | None:
         return "the address is none of a repository", right
     if not _REF.fullmatch(ref):
         right = "name a branch, a tag, or a commit by its whole hash"
-        return f'ref = "{ref}" is no name of a commit', right
+        return f'"{ref}" is no name of a commit', right
     return None
 
 
@@ -164,7 +164,7 @@ def _asked(address: str, ref: str) -> str:
     if _SHORT_HASH.fullmatch(ref) and (commit := _abbreviated(address, ref)):
         return commit
     found, remedy = f'it has no branch or tag "{ref}"', "name one, or a commit by its whole hash"
-    raise InvalidInput.of(shown(address), "ref", found, remedy)
+    raise InvalidInput.of(shown(address), "source", found, remedy)
 
 
 def _abbreviated(address: str, short: str) -> str:
@@ -209,7 +209,7 @@ def _fetch(address: str, commit: str, tree: Path) -> None:
         _git(tree, "cat-file", "-e", f"{commit}^{{commit}}")
     except BuildFailed:
         found, remedy = f"it has no commit {commit}", "name a branch, a tag or a commit that it has"
-        raise InvalidInput.of(shown(address), "ref", found, remedy) from None
+        raise InvalidInput.of(shown(address), "source", found, remedy) from None
 
 
 _AS_MADE = ".git/as-made"

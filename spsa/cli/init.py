@@ -208,7 +208,7 @@ def _of_source(source: str, folder: Path, inside: str = ".") -> _Start:
     written = engine.root.relative_to(place) if by_git else _seen_from(engine.root, folder)
     setup = setup_of_source(written, chosen.constants_file, engine.build)
     if by_git:
-        setup = replace(setup, engine=dict(zip(("source", "ref"), split(source), strict=True)))
+        setup = replace(setup, engine={"source": source})
     notes = [f"skipped {file}: {reason}" for file, reason in engine.unread.items()]
     if switches := engine.switches:
         notes.append(

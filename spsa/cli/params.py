@@ -87,8 +87,8 @@ def diff(config: str | None, database_url: str | None, run: str | None, theta: s
 
     A patch is for `git apply`, in the folder of the engine's Cargo.toml. An empty one says that the
     source has these values already. With --run it is for the commit that the run began with, if
-    [engine] source names a repository. With `kind = "uci"` each parameter is one line of UCI; with
-    `kind = "command"` the values are the JSON that the program reads.
+    [engine] source names a repository. With [delivery] engine each parameter is one line of
+    UCI; with its command the values are the JSON that the program reads.
 
     Without a config.toml the values of a run come from its database alone, not as a patch.
     """

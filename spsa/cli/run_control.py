@@ -3,7 +3,6 @@
 import click
 
 from spsa.cli.common import Within, actor, with_run
-from spsa.config.settings import MAX_PRIORITY, MAX_SHARE, MIN_SHARE
 from spsa.db import Store
 from spsa.db.tables import Run
 from spsa.output import echo
@@ -49,13 +48,13 @@ def stop(store: Store, run: Run, reason: str) -> None:
 )
 @click.option(
     "--priority",
-    type=click.IntRange(-MAX_PRIORITY, MAX_PRIORITY),
+    type=click.IntRange(-1000, 1000),
     metavar="N",
     help="Workers serve the run of the highest priority first.",
 )
 @click.option(
     "--share",
-    type=Within(MIN_SHARE, MAX_SHARE),
+    type=Within(1e-6, 1e6),
     metavar="X",
     help="Weight of the run among runs of the same priority.",
 )

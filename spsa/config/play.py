@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from spsa.builds.git import DEFAULT_REF, fault_of
+from spsa.builds.git import fault_of, split
 from spsa.config.document import Found, Key, nth
 from spsa.config.section import (
     FilePath,
@@ -211,9 +211,7 @@ class EngineSection(Section):
     """How both engines are started."""
 
     source: OptionalText = None
-    """address of the engine's repository; `source_path` is then a folder in it, by default `.`"""
-    ref: Text = DEFAULT_REF
-    """branch, tag or hash of a commit of `source`; a run keeps the commit it began with"""
+    """ADDRESS[@REF] of its repository, in which `source_path` is then a folder, by default `.`"""
     arguments: Texts = ()
     """arguments that both engines are started with"""
     options: dict[OptionName, Annotated[Text, BeforeValidator(_option_value)]] = Field(
@@ -224,10 +222,8 @@ class EngineSection(Section):
     """UCI options that take the path of a file"""
 
     def faults(self) -> Iterator[Found]:
-        if self.source is None and "ref" in self.model_fields_set:
-            yield ("ref",), "ref is given without source", "name the address of the repository"
-        if self.source is not None and (told := fault_of(self.source, self.ref)):
-            yield ("ref" if told[0].startswith("ref") else "source",), *told
+        if self.source is not None and (told := fault_of(*split(self.source))):
+            yield ("source",), *told
         for name in self.files.keys() & self.options.keys():
             found = f"{name} is in [engine.options] too"
             yield ("files", name), found, "keep it in [engine.files], which sends its path"
@@ -264,8 +260,6 @@ class SyzygySection(Section):
     """pieces on the board, kings included"""
     folder: OptionalPath = None
     """where machines find the tables, unless their command line names another"""
-    fifty_moves: bool = True
-    """a win that the fifty-move rule would spoil is a draw; `false`: it is a win"""
 
 
 class AdjudicationSection(Section):

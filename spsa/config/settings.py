@@ -45,10 +45,7 @@ from spsa.errors import InvalidInput
 from spsa.text import closest, is_printable
 
 DEFAULT_ALGORITHM = "mixture"
-MAX_PRIORITY = 1000
 MAX_ADDRESS, MAX_ADDRESSES = 4096, 20
-MIN_SHARE, MAX_SHARE = 1e-6, 1e6
-
 
 FolderName = AfterValidator(lambda name, info: name or folder_of(info).name)
 
@@ -62,10 +59,6 @@ class RunSection(Section):
     """the file with the parameters"""
     seed: Annotated[int | None, Field(ge=0, le=2**63 - 1)] = None
     """of perturbations, openings and colours; by default drawn at the start"""
-    priority: Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] = 0
-    """the run with the highest priority is served first"""
-    share: Annotated[float, Field(ge=MIN_SHARE, le=MAX_SHARE)] = 1.0
-    """part of the slots among runs of the same priority"""
 
 
 def _url(written: str, info: ValidationInfo) -> str:
@@ -202,23 +195,22 @@ def _is_inside(path: str) -> bool:
 class DeliverySection(Section):
     """How values get into an engine."""
 
-    kind: Literal["build", "uci", "command"] = "build"
-    """`build` rewrites constants and builds; `uci` sends options; `command` makes files"""
     engine: OptionalPath = None
-    """the binary that takes the options; refused by `build`, required by the others"""
+    """a finished engine, which is sent the values as UCI options; left out: a source is built"""
     command: Texts = ()
-    """with `command`: makes files of the values, as `["python3", "net.py"]` in `source_path`"""
+    """makes files of the values for that engine, as `["python3", "net.py"]` in `source_path`"""
+
+    @property
+    def kind(self) -> Literal["build", "uci", "command"]:
+        """`build` rewrites constants, `uci` sends options, `command` makes files."""
+        if self.engine is None:
+            return "build"
+        return "command" if self.command else "uci"
 
     def faults(self) -> Iterator[Found]:
-        if self.kind != "build" and self.engine is None:
-            yield ("engine",), "engine is missing", "name the binary that takes the options"
-        if self.kind == "build" and self.engine is not None:
-            yield ("engine",), 'engine does not go with kind = "build"', 'it needs kind = "uci"'
-        if self.kind == "command" and not self.command:
-            yield ("command",), "command is missing", 'write command = ["python3", "net.py"]'
-        if self.kind != "command" and self.command:
-            found = f'command does not go with kind = "{self.kind}"'
-            yield ("command",), found, 'it needs kind = "command"; what builds is in [build]'
+        if self.command and self.engine is None:
+            remedy = "name the binary that takes its files; what builds is in [build]"
+            yield ("engine",), "engine is missing", remedy
 
 
 class ValidationSection(Section):
@@ -331,8 +323,8 @@ class Sections(Section):
                 found = 'where = "worker", and nothing is built'
                 told.append((("build", "where"), found, "remove where"))
             if engine.source:
-                found = f'source does not go with kind = "{delivery.kind}" of [delivery]'
-                told.append((("engine", "source"), found, "remove source and ref"))
+                found = "source does not go with engine of [delivery], which is finished"
+                told.append((("engine", "source"), found, "remove source"))
         refuse_all(told, "tables")
         return engine
 

@@ -83,7 +83,7 @@ class ParameterSection(Section):
     knob: Literal["base", "per_index"] | None = None
     """which of the two it is"""
     option: OptionalText = None
-    """UCI option, with `[delivery] kind = "uci"`; by default the parameter's name"""
+    """UCI option, with `[delivery] engine`; by default the parameter's name"""
 
     @property
     def integral(self) -> bool:

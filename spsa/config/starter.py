@@ -252,7 +252,7 @@ def setup_of_binary(engine: PurePath | str, arguments: Sequence[str] = ()) -> Se
     """For a binary that takes its values by `setoption`."""
     return Setup(
         build={"engines_path": None},
-        delivery={"kind": "uci", "engine": PurePath(engine).as_posix()},
+        delivery={"engine": PurePath(engine).as_posix()},
         engine={"arguments": arguments} if arguments else {},
     )
 

@@ -162,12 +162,11 @@ class ResignRule:
 class TablebaseRule:
     """A game ends as Syzygy tables say, when a capture or a pawn move has left few enough pieces.
 
-    `pieces` counts the kings too. A win that takes too long under the fifty-move rule is a draw,
-    unless `fifty_moves` is False. `folder` is where machines find the tables that name no other.
+    `pieces` counts the kings too. A win that takes too long under the fifty-move rule is a draw.
+    `folder` is where machines find the tables that name no other.
     """
 
     pieces: int
-    fifty_moves: bool = True
     folder: str = ""
 
 

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 import sqlalchemy as sa
 from sqlalchemy import delete, func, insert, or_, select, update
@@ -254,11 +255,14 @@ def _workers_of(machine: str) -> sa.Select[int]:
 
 
 def _files(iteration: Iteration) -> Iterator[tuple[str, str]]:
-    """The hashes and places of all that a machine needs to play an iteration."""
+    """The hashes and places of all that a machine needs to play an iteration.
+
+    The book and the side files lie beside the binaries, whatever became of those a person named.
+    """
     yield from iteration.files.items()
-    book = iteration.game_settings.book
-    yield book.sha256, book.name
-    yield from ((file.sha256, file.path) for file in iteration.game_settings.engine_files.values())
+    settings, binary = iteration.game_settings, Path(iteration.plus_engine_path)
+    shared = (settings.book.sha256, *(one.sha256 for one in settings.engine_files.values()))
+    yield from ((sha256, str(binary.with_name(sha256))) for sha256 in filter(None, shared))
 
 
 def _refuse_taken(connection: sa.Connection, name: str) -> None:

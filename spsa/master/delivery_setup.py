@@ -16,7 +16,7 @@ from typing import Any
 from spsa.builds.artifacts import ArtifactStore, verified_bytes
 from spsa.builds.builder import Builder, FileMaker, adopt
 from spsa.builds.commands import Commands
-from spsa.builds.git import SourceCommit, checkout, commit_at, commit_of
+from spsa.builds.git import SourceCommit, checkout, commit_at, commit_of, split
 from spsa.builds.recipe import Recipe
 from spsa.builds.requirements import provided
 from spsa.builds.smoke import declared_options
@@ -57,7 +57,8 @@ def source_of(config: Config, began: SourceCommit | None = None) -> Path:
 
     InvalidInput if config.toml names none, or the checkout has no such folder.
     """
-    address, ref, path = config.engine.source, config.engine.ref, config.build.source_path
+    path, named = config.build.source_path, config.engine.source
+    address, ref = split(named) if named is not None else (None, "")
     if began is not None and began.ref:
         address, ref = address or began.place, began.commit
     if address is None:
@@ -88,7 +89,7 @@ def folder_in_source(config: Config) -> Path:
 def source_commit(config: Config) -> SourceCommit | None:
     """The commit that config.toml names, or that the folder of the source has."""
     if config.engine.source is not None:
-        return commit_at(config.engine.source, config.engine.ref)
+        return commit_at(*split(config.engine.source))
     return None if config.delivery.kind == "uci" else commit_of(source_of(config))
 
 

@@ -226,8 +226,6 @@ def new_row(config: Config, settings: RunSettings, rules: Tuning, source: str | 
         theta=theta,
         state=state,
         start_state=rules.start_state,
-        priority=config.run.priority,
-        share=config.run.share,
     )
 
 
@@ -292,9 +290,6 @@ def reopened(config: Config, store: Store, run: Run, file_space: Space | None = 
     return Prepared(run=run, delivery=delivery, notes=(*edited, *more))
 
 
-_CHANGEABLE = ("max_iterations", "priority", "share")
-
-
 def _edited(config: Config, run: Run, space: Space, file_space: Space) -> Iterator[str]:
     """How the files differ from the run."""
     files = new_row(config, settings_from(config), new_tuning(config, file_space))
@@ -304,13 +299,13 @@ def _edited(config: Config, run: Run, space: Space, file_space: Space) -> Iterat
     if found:
         yield (
             "the run keeps its own settings; `spsa-master run --run NAME` starts another, "
-            f"`spsa-master set` changes {', '.join(_CHANGEABLE)}"
+            "`spsa-master set --iterations` changes max_iterations"
         )
 
 
 def _told(run: Run) -> dict[str, Any]:
     """What config.toml says of a run."""
     controls = " and ".join(map(str, run.game_settings.time_controls)) or None
-    row = {name: getattr(run, name) for name in ("algorithm", *_CHANGEABLE)}
+    row = {"algorithm": run.algorithm, "max_iterations": run.max_iterations}
     told = {**run.settings, **to_json(run.game_settings), **row, "time_controls": controls}
     return {name: told[name] for name in told.keys() - {"planned_iterations", "origin", "source"}}

@@ -5,7 +5,7 @@ from transcripts import headings
 
 from spsa.config import load_config
 
-CONFIG = '[delivery]\nkind = "uci"\nengine = "engine"\n'
+CONFIG = '[delivery]\nengine = "engine"\n'
 TUNE, *SITUATIONS = headings(__file__)
 
 

@@ -37,7 +37,7 @@ for line in sys.stdin:
             break
 """
 PARAMS = "[{}]\nvalue = 30\nmin = 0\nmax = 100\nstep = 10\n"
-UCI = '[delivery]\nkind = "uci"\nengine = "engine"\n'
+UCI = '[delivery]\nengine = "engine"\n'
 
 
 def _probed(self, parameter, *given, probed=Prober.probed, **named):

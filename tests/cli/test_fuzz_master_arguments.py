@@ -74,7 +74,7 @@ def arguments(chance):
 def project(tmp_path_factory, sqlite_template):
     """A project with a run, and the present folder; without its engine nothing is played."""
     folder = tmp_path_factory.mktemp("project")
-    uci = '[delivery]\nkind = "uci"\nengine = "none"\n'
+    uci = '[delivery]\nengine = "none"\n'
     write_project(folder, CONFIG.replace('[build]\nsource_path = "engine"\n', uci))
     shutil.copy(sqlite_template, folder / "spsa.db")
     with Store(f"sqlite:///{folder / 'spsa.db'}") as store:

@@ -102,7 +102,7 @@ def read(tmp_path, files):
     folder, text = tmp_path / "crow", files.get("config.toml", "")
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "engine").mkdir(parents=True)
-    usual = "" if "[build]" in text or "'uci'" in text else f"\n{BUILD}"
+    usual = "" if "[build]" in text or "[delivery]" in text else f"\n{BUILD}"
     for name, content in {**files, "config.toml": text + usual}.items():
         (folder / name).write_text(content, encoding="utf-8")
     return load_config(folder / "config.toml", {"DATABASE_URL": files.get("DATABASE_URL", "")})

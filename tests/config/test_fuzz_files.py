@@ -140,7 +140,7 @@ def hold_config(path):
     assert games.batch_size % 2 == games.games_per_iteration % 2 == config.validation.games % 2 == 0
     assert 0 < control.low <= control.high <= 10**12
     assert control.increment >= 0 <= control.margin
-    assert config.run.share > 0 and 0 < config.spsa.max_iterations <= 10**7
+    assert 0 < config.spsa.max_iterations <= 10**7
     assert settings_faults(config.spsa.algorithm, config.spsa.settings) == []
     assert (
         from_json(GameSettings, json.loads(json.dumps(to_json(config.game_settings))))

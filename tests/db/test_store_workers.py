@@ -5,6 +5,7 @@
 
 import hashlib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from builders import LEASE, TERMS, new_engine, new_worker, stage
@@ -50,6 +51,8 @@ def test_a_machine_is_given_the_files_of_its_own_claims_alone(store):
     assert given("machine") == set()
     claim = on.claim("c")
     assert given("machine") == names
+    binaries = Path(claim.plus.path).parent
+    assert store.place_of("machine", BOOK) == str(binaries / BOOK), "which stays as the run began"
     assert given("another") == set()
     store.release(claim)
     assert given("machine") == set()

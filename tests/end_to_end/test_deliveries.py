@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 def by_files(folder, url, program=WRITES):
     """A run of the engine whose choices a file decides."""
     tuner = uci_tuner(folder, url, iterations=2)
-    tuner.configure('kind = "uci"', 'kind = "command"\ncommand = ["python3", "net.py"]')
+    tuner.configure("[delivery]", '[delivery]\ncommand = ["python3", "net.py"]')
     tuner.configure("[build]", '[build]\nsource_path = "net"')
     tuner.params = tuner.params.replace('option = "patience"\n', "").replace("[calm]", "[patience]")
     (folder / "net").mkdir()

@@ -136,7 +136,7 @@ def repository(project, project_story, monkeypatch):
     (project / "engine").rename(project / "files")
     found = project_story.repository = Repository(project)
     shutil.copytree(project / "files", found.work / "core")
-    named = f'source_path = "core"\n[engine]\nsource = "{found.address}"\nref = "v2.1"'
+    named = f'source_path = "core"\n[engine]\nsource = "{found.address}@v2.1"'
     (project / "config.toml").write_text(CONFIG.replace('source_path = "engine"', named))
     found.first = found.commit("v2.1")
     constants = found.work / "core" / "src" / "engine_constants.rs"
@@ -214,7 +214,7 @@ def test_a_binary_is_searched_with_once_for_each_run(project, project_story):
         f"#!/bin/sh\n[ $# = 0 ] && tee -a {project}/asked | {sys.executable} {script}\n"
     )
     (project / "script").chmod(0o755)
-    uci = '[delivery]\nkind = "uci"\nengine = "script"\n'
+    uci = '[delivery]\nengine = "script"\n'
     options = '[boldness]\nvalue = 3\nmin = 0\nmax = 50\nstep = 5\noption = "boldness"\n'
     text = CONFIG.replace('[build]\nsource_path = "engine"\n', uci).replace(
         "Hash = 1", "patience = 9"

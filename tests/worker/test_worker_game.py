@@ -286,7 +286,7 @@ def test_what_a_position_makes_of_moves(folder):
         if refused:
             yield f"refused: {refused}"
         if pieces := files.get("tables", files.get("cursed")):
-            rule = game_settings.TablebaseRule(pieces=int(pieces), fifty_moves="slow" not in files)
+            rule = game_settings.TablebaseRule(pieces=int(pieces))
             known = tables if "tables" in files else Cursed()
             yield f"{ruled(position, rule, known)}"
             assert ruled(position, rule, None) is ruled(position, None, known) is None

@@ -25,7 +25,7 @@ from spsa.uci.engine import Limit, clock_line, fixed_limit
 from spsa.uci.spawning import EngineLimits
 from worker.runner.position import Ending, Position, Termination, drawn, won_by
 
-_WIN, _CURSED_WIN = 2, 1
+_WIN = 2  # what tables say; 1 is a win that the fifty-move rule makes a draw
 _SHOWN = 3  # names of missing tables
 
 
@@ -105,7 +105,7 @@ def _by_tables(rule: TablebaseRule, tables: Tablebase, board: Board) -> Ending |
     wdl = None if board.castling_rights else tables.get_wdl(board)
     if wdl is None:
         return None
-    if abs(wdl) < (_WIN if rule.fifty_moves else _CURSED_WIN):
+    if abs(wdl) < _WIN:
         return drawn(Termination.TABLES)
     return won_by(board.turn if wdl > 0 else not board.turn, Termination.TABLES)
 
