@@ -30,8 +30,8 @@ from spsa.core.game_settings import (
 from spsa.core.scoring import Sprt, Tally, elo, los, nelo, sprt
 from spsa.core.uci_options import CHESS960
 from spsa.errors import InvalidInput
-from spsa.openings import builtin_book
-from spsa.openings.book import BookOrder, Opening, OpeningBook, drawn_time, load
+from spsa.openings import BUILTIN_BOOKS
+from spsa.openings.book import Opening, OpeningBook, drawn_time, load
 from spsa.output import echo, echo_json
 from spsa.protocol import BatchResult
 from spsa.text import NAME_LENGTH, printable
@@ -59,15 +59,15 @@ _KINDS = {
 class PlainMatch:
     """All its jobs are like `template`; the openings and times of their pairs follow from `seed`.
 
-    With `bounds` (elo0 and elo1 in normalised Elo) the match ends when a sequential test accepts
-    one of them.
+    Openings come `in_order` of the file, or in a random one that the seed decides. With `bounds`
+    (elo0 and elo1 in normalised Elo) the match ends when a sequential test accepts one of them.
     """
 
     template: Job
     pairs: int
     seed: int
     book: OpeningBook
-    order: BookOrder = BookOrder.RANDOM
+    in_order: bool = False
     bounds: tuple[float, float] | None = None
 
     def test(self, tally: Tally) -> Sprt | None:
@@ -78,12 +78,20 @@ class PlainMatch:
         test = self.test(tally)
         return test is not None and test.accepted is not None
 
+    @property
+    def _order(self) -> int | None:
+        return None if self.in_order else self.seed
+
+    def check_openings(self) -> None:
+        """Return if all pairs can begin from their openings; no others of the book are read."""
+        pairs = min(self.pairs, len(self.book.openings))
+        self.book.check(self.book.place(self._order, number) for number in range(pairs))
+
     def job(self, number: int) -> Job:
         """The job of one pair."""
-        in_turn, book = self.order is BookOrder.SEQUENTIAL, self.book
         pairing = Pairing(
             number=number,
-            opening=book.in_turn(number) if in_turn else book.opening(self.seed, number),
+            opening=self.book.opening(self._order, number),
             time=drawn_time(self.template.settings.time_control, self.seed, number),
         )
         return replace(self.template, key=str(number), pairings=(pairing,))
@@ -150,7 +158,7 @@ def match_of(first: Path, second: Path, settings: Settings) -> PlainMatch:
         raise click.BadParameter(
             f"{games} is odd, and games are played in pairs", param_hint="--games"
         )
-    if chess960 and builtin_book(settings.book) is not None:
+    if chess960 and settings.book in BUILTIN_BOOKS:
         raise click.UsageError(
             "--chess960 needs a --book of its positions; the built-in ones have none"
         )
@@ -163,7 +171,7 @@ def match_of(first: Path, second: Path, settings: Settings) -> PlainMatch:
     names = [printable(path.name, NAME_LENGTH) for path in (first, second)]
     if names[0] == names[1]:
         names = [f"{name} ({number})" for number, name in enumerate(names, start=1)]
-    return PlainMatch(
+    match = PlainMatch(
         template=Job(
             key="",
             plus=_spec(names[0], first, both | dict(settings.option1)),
@@ -174,10 +182,12 @@ def match_of(first: Path, second: Path, settings: Settings) -> PlainMatch:
         ),
         pairs=games // 2,
         seed=settings.seed,
-        book=load(Book(name=settings.book, plies=settings.plies, chess960=chess960)),
-        order=BookOrder(settings.order),
+        book=load(Book(name=settings.book, plies=settings.plies, chess960=chess960), check=False),
+        in_order=settings.order == "sequential",
         bounds=bounds,
     )
+    match.check_openings()
+    return match
 
 
 def _spec(name: str, path: Path, options: Mapping[str, str]) -> EngineSpec:

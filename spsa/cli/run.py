@@ -73,7 +73,7 @@ def run(
     chosen = {"name": name or config.run.name, "seed": config.run.seed if seed is None else seed}
     config = config.model_copy(update={"run": config.run.model_copy(update=chosen)})
     told = addresses(config)
-    with working("checking params.toml against the engine"):
+    with working("checking params.toml against the engine, and a new book line by line"):
         space = checked_space(config, is_played=True)
     click.get_current_context().with_resource(sole_writer(config, config.run.name))
     if origin is None and migrate.upgrade(config.database.url):

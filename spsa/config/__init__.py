@@ -1,6 +1,7 @@
 """Reads config.toml, params.toml and the environment into frozen values, or lists all faults."""
 
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 
 from spsa.builds.artifacts import sha256_of
@@ -22,7 +23,7 @@ from spsa.core.uci_options import CHESS960
 from spsa.db.url import parsed, with_absolute_path
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput, TuningError
 from spsa.files import MAX_TEXT, content
-from spsa.openings import NAME_A_BOOK, builtin_book
+from spsa.openings import BUILTIN_BOOKS, NAME_A_BOOK, builtin_bytes
 
 _NOTIFY_URLS, _NOTIFY_FILE = "SPSA_NOTIFY_URLS", "SPSA_NOTIFY_URLS_FILE"
 
@@ -98,7 +99,7 @@ def _game_settings(tables: Sections) -> GameSettings:
         adjudication=tables.adjudication.rules,
         book=Book(
             name=games.book,
-            sha256=_hash(builtin_book(games.book) or Path(games.book)),
+            sha256=_hash_of_book(games.book),
             plies=games.plies,
             chess960=games.chess960,
         ),
@@ -110,6 +111,11 @@ def _game_settings(tables: Sections) -> GameSettings:
             for option, file in engine.files.items()
         },
     )
+
+
+def _hash_of_book(name: str) -> str:
+    is_builtin = name in BUILTIN_BOOKS
+    return sha256(builtin_bytes(name)).hexdigest() if is_builtin else _hash(Path(name))
 
 
 def _hash(path: Path) -> str:

@@ -22,7 +22,7 @@ from spsa.config.section import (
 from spsa.core import game_settings as core
 from spsa.core.json_values import from_json
 from spsa.core.uci_options import CHESS960
-from spsa.openings import BUILTIN, NAME_A_BOOK, builtin_book
+from spsa.openings import BUILTIN, BUILTIN_BOOKS, NAME_A_BOOK
 
 _TIMES, _COUNTS = {"timelow", "timehigh"}, {"low", "high"}
 _KEYS = {
@@ -122,7 +122,7 @@ TimeControls = Annotated[
 
 def _book(name: str, info: ValidationInfo) -> str:
     """The name of a built-in book, or the absolute path of a file."""
-    if builtin_book(name) is not None:
+    if name in BUILTIN_BOOKS:
         return name
     path = located(name, info)
     if path is None:
@@ -159,7 +159,7 @@ class GamesSection(Section):
         if size > most:
             found = f"batch_size {size} is more than games_per_iteration {most}"
             yield ("batch_size",), found, f"use at most {most}"
-        if self.chess960 and builtin_book(self.book) is not None:
+        if self.chess960 and self.book in BUILTIN_BOOKS:
             found = "the built-in books have no positions of Chess960"
             yield ("chess960",), found, 'name a file of Chess960 positions: book = "..."'
 

@@ -30,7 +30,7 @@ from spsa.db.tables import Run
 from spsa.master.delivery import BinaryDelivery, BuildDelivery, Delivery, EngineSource
 from spsa.master.session import RunSettings
 from spsa.master.worker_builds import AT_ONCE, WorkerDelivery
-from spsa.openings import builtin_book
+from spsa.openings import BUILTIN_BOOKS
 from spsa.uci import system
 
 MAX_BUILDS = 8
@@ -206,7 +206,7 @@ def shared_files(config: Config) -> dict[str, bytes]:
     """
     game_settings = config.game_settings
     wanted = {file.sha256: Path(file.path) for file in game_settings.engine_files.values()}
-    if builtin_book(game_settings.book.name) is None:
+    if game_settings.book.name not in BUILTIN_BOOKS:
         wanted[game_settings.book.sha256] = Path(game_settings.book.name)
     files = {sha256: verified_bytes(path.resolve(), sha256) for sha256, path in wanted.items()}
     if config.build.distribute == "database":

@@ -6,13 +6,13 @@ Also which opening a pair plays, and for how long its engines think.
 import re
 import zlib
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import lru_cache
 from hashlib import sha256
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Self
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
@@ -22,7 +22,7 @@ import chess
 from spsa.core.game_settings import MAX_MOVES, Book, TimeControl
 from spsa.errors import MAX_FAULTS, Fault, InvalidInput, TuningError
 from spsa.files import MAX_BOOK, cache_folder, content, private_folder
-from spsa.openings import NAME_A_BOOK, builtin_book, builtin_bytes
+from spsa.openings import BUILTIN_BOOKS, NAME_A_BOOK, builtin_bytes
 from spsa.text import plural
 
 MAX_OPENINGS = 5_000_000  # of one book
@@ -110,19 +110,15 @@ class Positions:
     def __iter__(self) -> Iterator[Opening]:
         return (self[index] for index in range(len(self)))
 
-    def faults(self, file: str) -> list[Fault]:
-        """The lines from which no game can begin, the first `MAX_FAULTS` of them."""
-        found: list[Fault] = []
-        for start in self._starts:
+    def faults(self, file: str, places: Iterable[int]) -> Iterator[Fault]:
+        """Those of the lines at these places from which no game can begin."""
+        for start in map(self._starts.__getitem__, places):
             try:
                 _check_playable(self._board(start))
             except (ValueError, IndexError) as error:  # python-chess raises both
                 number = self._text.count("\n", 0, start) + 1
                 remedy = "write a legal position in EPD or FEN"
-                found.append(_fault(file, number, str(error), remedy))
-            if len(found) == MAX_FAULTS:
-                break
-        return found
+                yield _fault(file, number, str(error), remedy)
 
     def _board(self, start: int) -> chess.Board:
         line = self._text[start : self._text.index("\n", start)].strip()
@@ -157,37 +153,40 @@ def _fault(file: str, line: int, found: str, remedy: str) -> Fault:
     return Fault(file=file, line=line, name="opening", found=found, remedy=remedy)
 
 
-class BookOrder(StrEnum):
-    """The order of a book's openings; no opening is repeated before all were played."""
-
-    RANDOM = "random"
-    SEQUENTIAL = "sequential"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningBook:
-    """`sha256` is the hash of the file."""
+    """`name` is that of its file, also inside a zip, `sha256` the hash of the whole file."""
 
+    name: str
     openings: Positions | tuple[Opening, ...]
     sha256: str
 
-    def opening(self, seed: int, pair: int) -> Opening:
-        """The opening of pair number `pair` in the run with `seed`, the same on every machine.
+    def opening(self, seed: int | None, pair: int) -> Opening:
+        """The opening of pair number `pair` in the run with `seed`, the same on every machine."""
+        return self.openings[self.place(seed, pair)]
+
+    def place(self, seed: int | None, pair: int) -> int:
+        """Where that is in the book; without a seed they come in the order of the file.
 
         None is repeated before all were played.
         """
-        round_number, place = divmod(pair, len(self.openings))
-        return self.openings[permutation(seed, round_number, len(self.openings))[place]]
+        size = len(self.openings)
+        round_number, place = divmod(pair, size)
+        return place if seed is None else permutation(seed, round_number, size)[place]
 
-    def in_turn(self, pair: int) -> Opening:
-        """The opening of pair number `pair` in the order of the file."""
-        return self.openings[pair % len(self.openings)]
+    def check(self, places: Iterable[int]) -> None:
+        """Return if a game can begin from the lines at these places; InvalidInput names others."""
+        if isinstance(self.openings, Positions) and (
+            found := [*islice(self.openings.faults(self.name, places), MAX_FAULTS)]
+        ):
+            raise InvalidInput(found)
 
 
-def load(book: Book, copy: Path | None = None) -> OpeningBook:
+def load(book: Book, copy: Path | None = None, *, check: bool = True) -> OpeningBook:
     """Read a book; InvalidInput when it is missing, has faults or has another hash than `book`.
 
-    An empty hash in `book` accepts every file. With `copy` the bytes are read from there.
+    An empty hash in `book` accepts every file. With `copy` the bytes are read from there. Without
+    `check` the lines of EPD and FEN may hold anything: all of them take minutes in a large book.
     """
     data = _bytes(book.name, copy)
     digest = sha256(data).hexdigest()
@@ -195,20 +194,22 @@ def load(book: Book, copy: Path | None = None) -> OpeningBook:
         remedy = f"use the file that the run was made with: {book.sha256}"
         raise InvalidInput.of(book.name, "book", f"its SHA-256 is {digest}", remedy)
     inside, data = _unpacked(book, data)
-    return OpeningBook(openings=_openings(inside, _text(inside.name, data), digest), sha256=digest)
+    openings = _openings(inside, _text(inside.name, data))
+    found = OpeningBook(name=inside.name, openings=openings, sha256=digest)
+    if check and book.name not in BUILTIN_BOOKS:  # a test checks the built-in ones
+        _check_once(found, f"{digest}{'-960' if book.chess960 else ''}")
+    return found
 
 
-def _openings(book: Book, text: str, digest: str) -> Positions | tuple[Opening, ...]:
+def _openings(book: Book, text: str) -> Positions | tuple[Opening, ...]:
     found: Positions | tuple[Opening, ...]
     if book.name.lower().endswith(".pgn"):
         found = _games(book, text)
     else:
-        found = positions = Positions(text, chess960=book.chess960)
-        if len(positions) > MAX_OPENINGS:
+        found = Positions(text, chess960=book.chess960)
+        if len(found) > MAX_OPENINGS:
             remedy = f"use a part of it: {MAX_OPENINGS:,} at most"
-            raise InvalidInput.of(book.name, "book", f"it holds {len(positions):,} lines", remedy)
-        if builtin_book(book.name) is None:  # a test checks the built-in ones
-            _check_once(book.name, positions, f"{digest}{'-960' if book.chess960 else ''}")
+            raise InvalidInput.of(book.name, "book", f"it holds {len(found):,} lines", remedy)
     if not found:
         remedy = "it needs one position or game at least"
         raise InvalidInput.of(book.name, "book", "it holds no opening", remedy)
@@ -236,8 +237,8 @@ def _games(book: Book, text: str) -> tuple[Opening, ...]:
     return tuple(openings)
 
 
-def _check_once(name: str, positions: Positions, record: str) -> None:
-    """Check every line once on this machine; a large book takes half a minute.
+def _check_once(book: OpeningBook, record: str) -> None:
+    """Check every line once on this machine.
 
     An empty file, called `record` after the hash of the book, records that it passed. A machine
     that cannot write it checks the book each time.
@@ -248,17 +249,17 @@ def _check_once(name: str, positions: Positions, record: str) -> None:
         passed = private_folder(cache_folder() / "books-2", "the cache of books") / record
     if passed is not None and passed.exists():
         return
-    if faults := positions.faults(name):
-        raise InvalidInput(faults)
+    book.check(range(len(book.openings)))
     if passed is not None:
         with suppress(OSError):
             passed.touch(exist_ok=False)  # does not follow a link
 
 
 def _bytes(name: str, copy: Path | None) -> bytes:
+    if name in BUILTIN_BOOKS:
+        return builtin_bytes(name)
     try:
-        builtin = builtin_bytes(name)
-        return content(copy or Path(name), MAX_BOOK) if builtin is None else builtin
+        return content(copy or Path(name), MAX_BOOK)
     except OSError as error:
         found = f"cannot be read: {error.strerror}"
         raise InvalidInput.of(name, "book", found, NAME_A_BOOK) from None

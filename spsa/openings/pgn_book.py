@@ -3,6 +3,7 @@
 An illegal move in the main line is a fault, as is a game of another variant than the run's.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from io import StringIO
 from itertools import islice
@@ -10,6 +11,8 @@ from itertools import islice
 import chess.pgn
 
 from spsa.core.game_settings import MAX_PLIES
+
+_LINE = re.compile(r"^.*\S", re.MULTILINE)  # not blank
 
 Line = tuple[chess.Board, tuple[str, ...]]
 """A position, and the moves (UCI) from it."""
@@ -82,12 +85,11 @@ def _games(text: str) -> Iterator[tuple[int, chess.pgn.Game | ValueError]]:
 
     After a ValueError the rest of the file cannot be told apart from that game.
     """
-    lines = StringIO(text)
-    line, counted = 1, 0
-    while True:
-        _skip_blank_lines(lines)
-        line += text.count("\n", counted, lines.tell())
-        counted = lines.tell()
+    lines, line, counted = StringIO(text), 1, 0
+    while (found := _LINE.search(text, lines.tell())) is not None:
+        begin = lines.seek(found.start())
+        line += text.count("\n", counted, begin)
+        counted = begin
         try:
             game = chess.pgn.read_game(lines, Visitor=_MainLine)
         except ValueError as error:
@@ -96,10 +98,3 @@ def _games(text: str) -> Iterator[tuple[int, chess.pgn.Game | ValueError]]:
         if game is None:
             return
         yield line, game
-
-
-def _skip_blank_lines(lines: StringIO) -> None:
-    place = lines.tell()
-    while (line := lines.readline()) and not line.strip():
-        place = lines.tell()
-    lines.seek(place)

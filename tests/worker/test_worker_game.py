@@ -27,7 +27,7 @@ from spsa.core.json_values import from_json
 from spsa.core.scoring import Tally
 from spsa.core.uci_options import Declarations
 from spsa.errors import EngineFault, InvalidInput, TuningError
-from spsa.openings import BUILTIN, UNBALANCED, builtin_book
+from spsa.openings import BUILTIN, UNBALANCED, builtin_bytes
 from spsa.openings import book as book_module
 from spsa.openings.book import Opening, OpeningBook, Positions, drawn_time, load, permutation
 from spsa.protocol import MAX_KEPT_VOIDS, KeptVoid
@@ -520,7 +520,7 @@ def test_the_builtin_book_is_large_right_and_varied(builtin):
     keys = {" ".join(opening.fen.split()[:4]) for opening in builtin.openings}
     assert len(keys) == len(builtin.openings) >= 500
     assert isinstance(builtin.openings, Positions)
-    assert builtin.openings.faults("a built-in book") == []  # which loading skips
+    builtin.check(range(1000))  # which loading skips
     boards = [chess.Board(opening.fen) for opening in builtin.openings]
     assert all(board.ply() == 8 and board.turn == chess.WHITE for board in boards)
     pawns = Counter(board.pawns & chess.BB_RANK_4 for board in boards)
@@ -534,19 +534,18 @@ def test_the_same_pair_has_the_same_opening_for_ever():
     assert permutation(7, 1, 6) == (3, 4, 5, 0, 2, 1)
     assert drawn_time(MOVETIME, 42, 3) == 0.37680459878517286
     assert [drawn_time(FEW_NODES, 42, i) for i in range(6)] == [2, 1, 3, 1, 2, 1]
-    book = builtin_book(BUILTIN)
-    assert book is not None
-    assert load(game_settings.Book()).sha256 == sha256(book.read_bytes()).hexdigest()
+    assert load(game_settings.Book()).sha256 == sha256(builtin_bytes(BUILTIN)).hexdigest()
 
 
 @given(seed=st.integers(-(2**63), 2**63), size=st.integers(1, 40), round_number=st.integers(0, 5))
 def test_no_opening_comes_again_before_all_were_played(seed, size, round_number):
-    book = OpeningBook(openings=tuple(Opening(str(i)) for i in range(size)), sha256="")
+    openings = tuple(Opening(str(i)) for i in range(size))
+    book = OpeningBook(name="", openings=openings, sha256="")
     first = round_number * size
     played = tuple(int(book.opening(seed, first + i).fen) for i in range(size))
     assert sorted(played) == list(range(size))
     assert played == permutation(seed, round_number, size)
-    in_turn = [int(book.in_turn(first + i).fen) for i in range(size)]
+    in_turn = [int(book.opening(None, first + i).fen) for i in range(size)]
     assert in_turn == list(range(size))
 
 
@@ -605,6 +604,10 @@ def test_a_book_has_these_openings_or_is_refused_with_the_line(tmp_path, capfd):
 def test_a_book_with_another_hash_or_of_too_many_openings_is_refused(tmp_path, monkeypatch):
     name, digest = book_file(tmp_path, EPD), sha256(EPD.encode()).hexdigest()
     assert load(game_settings.Book(name=name, sha256=digest)).sha256 == digest
+    half = load(game_settings.Book(name=book_file(tmp_path, f"{EPD}\nno", "half.epd")), check=False)
+    half.check([0])
+    with pytest.raises(InvalidInput, match="half.epd:2"):
+        half.check([0, 1])
     monkeypatch.setattr(Positions, "faults", None)  # each line was looked at once
     assert load(game_settings.Book(name=name)).sha256 == digest
     with pytest.raises(InvalidInput, match=digest):

@@ -16,7 +16,7 @@ from spsa.builds.artifacts import VerifiedFile, fetch
 from spsa.builds.requirements import lacking
 from spsa.core.game_settings import Book, HashedFile, Scale, TimeControl, TimeKind
 from spsa.errors import EngineFault, TuningError
-from spsa.openings import builtin_book
+from spsa.openings import BUILTIN_BOOKS
 from spsa.openings.book import Opening, OpeningBook, drawn_time, load
 from spsa.protocol import Claim, ClaimedEngine, words_of
 from spsa.uci.engine import SearchReply
@@ -129,9 +129,10 @@ class JobMaker:
         if book not in self._books:
             place = None
             # a built-in book has no file, and one without a hash may be any file
-            if builtin_book(book.name) is None and book.sha256:
+            if book.name not in BUILTIN_BOOKS and book.sha256:
                 place = self._file(HashedFile(path=book.name, sha256=book.sha256), claim)
-            self._books[book] = load(book, place)
+            # its master has looked at every line of a book with this hash
+            self._books[book] = load(book, place, check=place is None)
         return self._books[book]
 
     def _paths(self, files: Mapping[str, HashedFile], claim: Claim) -> dict[str, str]:
