@@ -606,7 +606,7 @@ def test_a_book_with_another_hash_or_of_too_many_openings_is_refused(tmp_path, m
     assert load(game_settings.Book(name=name, sha256=digest)).sha256 == digest
     half = load(game_settings.Book(name=book_file(tmp_path, f"{EPD}\nno", "half.epd")), check=False)
     half.check([0])
-    with pytest.raises(InvalidInput, match="half.epd:2"):
+    with pytest.raises(InvalidInput, match=r"half\.epd:2"):
         half.check([0, 1])
     monkeypatch.setattr(Positions, "faults", None)  # each line was looked at once
     assert load(game_settings.Book(name=name)).sha256 == digest
