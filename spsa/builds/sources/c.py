@@ -73,7 +73,7 @@ _MARKS = r"""
 _UNIT = r"""
 (binary_expression left: (_) @value operator: "*" right: (_) @_unit
   (#match? @_unit "^([A-Za-z0-9_]+::)*[A-Z0-9_]*[A-Z][A-Z0-9_]*$")
-  (#not-match? @_unit "MILLION|THOUSAND")) @same
+  (#not-match? @_unit "MILLION|THOUSAND|MATE(_|$)|INFIN")) @same
 """
 _MORE = "(subscript_expression index: [(identifier) @length (field_expression field: (_) @length)])"
 _MARKS_OF_CPP = r"""

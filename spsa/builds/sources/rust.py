@@ -38,7 +38,7 @@ _MARKS = r"""
 (type_cast_expression value: (_) @value) @same
 (binary_expression left: (_) @value operator: "*" right: (_) @_unit
   (#match? @_unit "^([A-Za-z0-9_]+::)*[A-Z0-9_]*[A-Z][A-Z0-9_]*$")
-  (#not-match? @_unit "MILLION|THOUSAND")) @same
+  (#not-match? @_unit "MILLION|THOUSAND|MATE(_|$)|INFIN")) @same
 (array_expression !length) @array
 (array_expression length: (_) @bare)
 (tuple_expression) @tuple

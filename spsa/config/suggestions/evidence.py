@@ -9,6 +9,8 @@ import spsa.config.suggestions.objections as against
 from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFile
 
 _NAME = re.compile(r"[^\W\d]\w*")
+_READ = re.compile(r"[^\W\d]\w*\b(?!\s*=(?![=>]))")
+"""A name, but not one that is given a value."""
 _WRITTEN = re.compile(r"\b(\w{3,})(?:\s*\[[^\]\n]*\])*\s*(?:[-+*/|&^]|<<|>>)?=(?![=>])")
 _STRENGTH = re.compile(
     r"(?i)\w*(negamax|alpha_?beta|q_?search|quiesce(?!nt))\w*|pvs|think|iterat(e|ive_?deepening)|aspirat\w*"
@@ -130,7 +132,7 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
     for _ in range(3):  # what search reads is filled by functions from what others have filled
         while open_names:
             reached = [(name, text) for name in open_names for text in texts.pop(name)]
-            names = {name for _, text in reached for name in _NAME.findall(text)}
+            names = {name for _, text in reached for name in _READ.findall(text)}
             found.read.update(names)
             found.weighed.update(name for each in reached for name in _results(*each))
             open_names = names & texts.keys()
@@ -149,10 +151,11 @@ def _turns_network_on(one: SourceConstant) -> bool:
     return "NNUE" in against.words(one.name) and value in (1, "true")
 
 
-def _running(files: Collection[SourceFile], plain: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _running(files: Collection[SourceFile], plain: Iterable[str]) -> list[tuple[str, str]]:
     """The functions and the values outside of them, each with the part that can run.
 
-    `plain` are the texts of the files without comments.
+    A function that is called only where nothing runs is none. `plain` are the texts of the files
+    without comments.
     """
     live = {name for text in plain for name in _DEFINED.findall(text)}
     settled = _Settled(
@@ -160,8 +163,15 @@ def _running(files: Collection[SourceFile], plain: Iterable[str]) -> Iterator[tu
         missing={name for file in files for name in _IN_COMMENT.findall(file.text)} - live,
         zero={name for text in plain for name in _ZERO.findall(text)},
     )
-    for name, text in (definition for file in files for definition in file.definitions):
-        yield name, settled.running(name, against.NO_CODE.sub(" ", text))
+    whole = [(n, against.NO_CODE.sub(" ", t)) for file in files for n, t in file.definitions]
+    found = [(name, settled.running(name, text)) for name, text in whole]
+    cut = _used(whole) - _used(found)
+    return [(name, text) for name, text in found if name not in cut]
+
+
+def _used(definitions: Iterable[tuple[str, str]]) -> set[str]:
+    """The names in definitions, but for each one's own."""
+    return {used for name, text in definitions for used in {*_NAME.findall(text)} - {name}}
 
 
 class _Settled(NamedTuple):

@@ -229,6 +229,8 @@ _FIELD = re.compile(r"\.(\w+)\s*=(?!=)")
 """Params tuned = {.margin = 80, .depth = 3};"""
 _HANDED_ON = re.compile(r"\b(\w+)(?:\.|->)(\w+)\s*=\s*(?:(?:(\w+)(?:\.|->))(?:m_)?|m_)\2_?\s*;")
 """limits.margin = options.margin; or m_margin."""
+_BY_OPTION = re.compile(r'(?im)^\s*(\w+)\s*=[^=;"{}]*option\w*\s*[(\[]\s*"')
+"""razor_margin = get_option("Razor Margin");"""
 _OF_TYPE = re.compile(r"\b(\w+)[ \t]*[&*]*[ \t]+[&*]*(\w+)\s*[;,)({=]")
 _TRUTH = re.compile(rb"[^\n]*?\b(true|false)\b")
 
@@ -251,24 +253,19 @@ def told_by(files: Collection[SourceFile]) -> Told:
     constants = [(file, one) for file in files for one in file.constants]
     told = Counter(switch(file, e) for file, one in constants for e in one.numbers() if e.beside)
     phased = (_PHASED.findall(NO_CODE.sub("", file.text)) for file in files)
+    defaults = {one.name for _, one in constants if one.name.startswith("DEFAULT_")}
     counts = {one.name for _, one in constants if all(e.number < 20 for e in one.numbers())}
     return Told(
         names={
-            LIMIT: _limits({one.name for _, one in constants}),
+            LIMIT: {f"{end}_{name[8:]}" for name in defaults for end in ("MAX", "MIN")},
             COUNTED: {name for file in files for name in (*file.lengths, *_reaching(file))},
             PHASE: counts.intersection(_VALUE.findall(" ".join(chain(*phased)))),
-            SET_ANEW: {name for file in files for name in _set_anew(NO_CODE.sub("", file.text))},
+            SET_ANEW: {name for file in files for name in _set_anew(file.text)},
         },
         left_out={
             key for key, n in told.items() if n < told[key[0], not key[1]] and key[1] is not None
         },
     )
-
-
-def _limits(names: set[str]) -> set[str]:
-    """What an option may be set to: MAX_MARGIN and MIN_MARGIN beside DEFAULT_MARGIN."""
-    ends = (name.removeprefix("DEFAULT_") for name in names if name.startswith("DEFAULT_"))
-    return {f"{end}_{name}" for name in ends for end in ("MAX", "MIN")}
 
 
 def _reaching(file: SourceFile) -> Iterator[str]:
@@ -286,7 +283,9 @@ def _reaching(file: SourceFile) -> Iterator[str]:
 
 
 def _set_anew(text: str) -> Iterator[str]:
-    """The fields, as Limits::margin, whose default is replaced wherever such an object is made."""
+    """What has the value of an option, and fields, as Limits::margin, that all objects replace."""
+    yield from _BY_OPTION.findall(text)
+    text = NO_CODE.sub("", text)
     for made, values in _NAMED_VALUES.findall(text):
         yield from (f"{made}::{name}" for name in _FIELD.findall(values))
     handed = _HANDED_ON.findall(text)

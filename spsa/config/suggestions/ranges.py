@@ -40,7 +40,7 @@ _PHASES = ([1, 1, 2, 4], [3, 3, 5, 9])
 _PER_UNIT = re.compile("mobility|weight|factor|mult")
 """Names of what is counted several times in one score, so that a step of it is small."""
 
-_RANKED = re.compile("pass(ed|er|_?pawn)(?!.*(file|dist))")
+_RANKED = re.compile("(pass(ed|er)|pawn)(?!.*(file|dist))")
 """Names of what counts by ranks, of which pawns stand on the second to the seventh."""
 
 _OF_PIECE = re.compile(
