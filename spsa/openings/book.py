@@ -6,10 +6,10 @@ Also which opening a pair plays, and for how long its engines think.
 import re
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from io import BytesIO
 from itertools import islice
@@ -26,7 +26,6 @@ from spsa.openings import BUILTIN_BOOKS, NAME_A_BOOK, builtin_bytes
 from spsa.text import plural
 
 MAX_OPENINGS = 5_000_000  # of one book
-MAX_GAMES = 500_000  # of one PGN book; all of them are kept in memory
 
 _MAX_LINE = 1_000
 _FIFTY_MOVES = 100  # plies
@@ -89,40 +88,58 @@ class Opening:
         return board
 
 
-class Positions:
-    """The openings of an EPD or FEN text, one a line, without blank lines and `#` lines.
+Line = tuple[chess.Board, tuple[str, ...], chess.Board]
+"""A position, the moves (UCI) from it, and the position after them."""
 
-    A book may have millions of lines, of which a match plays hundreds. So the text is kept, and a
-    line is parsed when its opening is asked for.
+
+class Openings:
+    """The openings of a text, each `parse`d from where it starts to where the next one does.
+
+    A book may have millions, of which a match plays hundreds. So the text is kept, and an opening
+    is parsed when it is asked for. `remedy` says what would be right where one cannot be played.
     """
 
-    def __init__(self, text: str, *, chess960: bool = False) -> None:
-        self._chess960 = chess960
-        self._text = text.replace("\r\n", "\n").replace("\r", "\n") + "\n"
-        self._starts = array("Q", (found.start() for found in _LINE.finditer(self._text)))
+    def __init__(
+        self, text: str, starts: Iterable[int], parse: Callable[[str], Line], remedy: str
+    ) -> None:
+        self._text, self._parse, self._remedy = text, parse, remedy
+        self._starts = array("Q", (*starts, len(text)))
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return len(self._starts) - 1
 
     def __getitem__(self, index: int) -> Opening:
-        return Opening.of(self._board(self._starts[index]))
+        start, moves, _ = self._line(index)
+        return Opening.of(start, moves)
 
     def __iter__(self) -> Iterator[Opening]:
         return (self[index] for index in range(len(self)))
 
     def faults(self, file: str, places: Iterable[int]) -> Iterator[Fault]:
-        """Those of the lines at these places from which no game can begin."""
-        for start in map(self._starts.__getitem__, places):
+        """Those of the openings at these places from which no game can begin."""
+        for index in places:
             try:
-                _check_playable(self._board(start))
+                start, moves, end = self._line(index)
+                _check_playable(start)
+                if moves:
+                    _check_playable(end)
             except (ValueError, IndexError) as error:  # python-chess raises both
-                number = self._text.count("\n", 0, start) + 1
-                remedy = "write a legal position in EPD or FEN"
-                yield _fault(file, number, str(error), remedy)
+                yield Fault(
+                    file=file,
+                    line=self._text.count("\n", 0, self._starts[index]) + 1,
+                    name="opening",
+                    found=str(error),
+                    remedy=self._remedy,
+                )
 
-    def _board(self, start: int) -> chess.Board:
-        line = self._text[start : self._text.index("\n", start)].strip()
-        return _board(line, chess960=self._chess960)
+    def _line(self, index: int) -> Line:
+        return self._parse(self._text[self._starts[index] : self._starts[index + 1]])
+
+
+def _line_of_epd(text: str, *, chess960: bool) -> Line:
+    """The position of the first line; what follows are remarks."""
+    board = _board(text.partition("\n")[0].strip(), chess960=chess960)
+    return board, (), board
 
 
 def _board(line: str, *, chess960: bool) -> chess.Board:
@@ -149,16 +166,12 @@ def _check_playable(board: chess.Board) -> None:
         raise ValueError(f"a move number above {MAX_MOVES:,}")
 
 
-def _fault(file: str, line: int, found: str, remedy: str) -> Fault:
-    return Fault(file=file, line=line, name="opening", found=found, remedy=remedy)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningBook:
     """`name` is that of its file, also inside a zip, `sha256` the hash of the whole file."""
 
     name: str
-    openings: Positions | tuple[Opening, ...]
+    openings: Openings
     sha256: str
 
     def opening(self, seed: int | None, pair: int) -> Opening:
@@ -175,10 +188,8 @@ class OpeningBook:
         return place if seed is None else permutation(seed, round_number, size)[place]
 
     def check(self, places: Iterable[int]) -> None:
-        """Return if a game can begin from the lines at these places; InvalidInput names others."""
-        if isinstance(self.openings, Positions) and (
-            found := [*islice(self.openings.faults(self.name, places), MAX_FAULTS)]
-        ):
+        """Return if games can begin from the openings at these places; else InvalidInput."""
+        if found := [*islice(self.openings.faults(self.name, places), MAX_FAULTS)]:
             raise InvalidInput(found)
 
 
@@ -195,58 +206,43 @@ def load(book: Book, copy: Path | None = None, *, check: bool = True) -> Opening
         raise InvalidInput.of(book.name, "book", f"its SHA-256 is {digest}", remedy)
     inside, data = _unpacked(book, data)
     openings = _openings(inside, _text(inside.name, data))
-    found = OpeningBook(name=inside.name, openings=openings, sha256=digest)
+    if not 0 < len(openings) <= MAX_OPENINGS:
+        found = f"it holds {len(openings):,} openings" if openings else "it holds no opening"
+        remedy = f"it needs one position or game at least, and {MAX_OPENINGS:,} at most"
+        raise InvalidInput.of(book.name, "book", found, remedy)
+    made = OpeningBook(name=inside.name, openings=openings, sha256=digest)
     if check and book.name not in BUILTIN_BOOKS:  # a test checks the built-in ones
-        _check_once(found, f"{digest}{'-960' if book.chess960 else ''}")
-    return found
+        _check_once(made, _digest(f"{digest} {_is_pgn(inside)} {book.plies} {book.chess960}").hex())
+    return made
 
 
-def _openings(book: Book, text: str) -> Positions | tuple[Opening, ...]:
-    found: Positions | tuple[Opening, ...]
-    if book.name.lower().endswith(".pgn"):
-        found = _games(book, text)
-    else:
-        found = Positions(text, chess960=book.chess960)
-        if len(found) > MAX_OPENINGS:
-            remedy = f"use a part of it: {MAX_OPENINGS:,} at most"
-            raise InvalidInput.of(book.name, "book", f"it holds {len(found):,} lines", remedy)
-    if not found:
-        remedy = "it needs one position or game at least"
-        raise InvalidInput.of(book.name, "book", "it holds no opening", remedy)
-    return found
+def _is_pgn(book: Book) -> bool:
+    return book.name.lower().endswith(".pgn")
 
 
-def _games(book: Book, text: str) -> tuple[Opening, ...]:
-    # Imported late: few books are PGN, and chess.pgn brings asyncio and ssl with it.
-    from spsa.openings.pgn_book import lines
+def _openings(book: Book, text: str) -> Openings:
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if _is_pgn(book):
+        # Imported late: few books are PGN, and chess.pgn brings asyncio and ssl with it.
+        from spsa.openings import pgn_book
 
-    openings: list[Opening] = []
-    faults: list[Fault] = []
-    for number, found in lines(text, book.plies, _check_playable, chess960=book.chess960):
-        if isinstance(found, ValueError):
-            faults.append(_fault(book.name, number, str(found), "write a game of legal moves"))
-        elif len(openings) < MAX_GAMES:
-            openings.append(Opening.of(*found))
-        else:
-            more = f"more than {MAX_GAMES:,} games"
-            raise InvalidInput([*faults, _fault(book.name, number, more, "use a part of it")])
-        if len(faults) >= MAX_FAULTS:
-            break
-    if faults:
-        raise InvalidInput(faults)
-    return tuple(openings)
+        parse = partial(pgn_book.line, plies=book.plies, chess960=book.chess960)
+        return Openings(text, pgn_book.starts(text), parse, "write a game of legal moves")
+    starts = (found.start() for found in _LINE.finditer(text))
+    parse = partial(_line_of_epd, chess960=book.chess960)
+    return Openings(text, starts, parse, "write a legal position in EPD or FEN")
 
 
 def _check_once(book: OpeningBook, record: str) -> None:
     """Check every line once on this machine.
 
-    An empty file, called `record` after the hash of the book, records that it passed. A machine
+    An empty file, called `record` after what the book holds, records that it passed. A machine
     that cannot write it checks the book each time.
     """
     passed: Path | None = None
     with suppress(TuningError):
         # A new number when the checks change: then every book is checked again.
-        passed = private_folder(cache_folder() / "books-2", "the cache of books") / record
+        passed = private_folder(cache_folder() / "books-3", "the cache of books") / record
     if passed is not None and passed.exists():
         return
     book.check(range(len(book.openings)))
