@@ -118,9 +118,12 @@ def test_every_misbehaviour_ends_as_defined_in_time_and_leaves_nothing(name, tmp
     animal = ANIMALS[name]
     (temporary := tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    files, memory, began = faulty.open_files(), peak(), time.monotonic()
+    files, memory = faulty.open_files(), peak()
+    began, used = time.monotonic(), time.process_time()
     assert told(animal, tmp_path).startswith(f"minus: {animal.ends}")
     assert time.monotonic() - began < animal.seconds + SLACK
+    waited = time.process_time() - used < 0.5  # without a loop that does nothing
+    assert waited or "babble" in animal.fault
     assert faulty.open_files() == files
     assert not faulty.children()
     assert peak() - memory < 64

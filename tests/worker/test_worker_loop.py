@@ -454,14 +454,15 @@ def said(caplog):
 
 @pytest.mark.usefixtures("exact")
 def test_a_slow_machine_gets_more_time_and_says_so(staged, gated, tmp_path, sql, said):
-    gated(time_control=MOVETIME, scale=Scale(target_nps=round(3.3 * NPS)))
+    scale, book = Scale(target_nps=round(3.3 * NPS)), str(start_book(tmp_path))
+    gated(time_control=MOVETIME, scale=scale, book=Book(name=book, chess960=True))
     code, watching = watched_work(staged.store, tmp_path, slots=2, max_batches=2)
     assert code == 0
     scales = [scale for (scale,) in sql("SELECT scale FROM spsa_batch")]
     assert scales[0] == scales[1], "measured once for both"
     assert scales[0] == pytest.approx(3.3, rel=0.02)
     lines = (tmp_path / "log").read_text().splitlines()
-    book = load(Book()).openings
+    book = load(Book(chess960=True)).openings
     for opening in (book[place * (len(book) // 6)] for place in range(6)):
         position = Position(Opening.of(opening.board())).command.decode()
         assert lines.count(position) >= 2, "measured by each slot"

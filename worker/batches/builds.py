@@ -53,7 +53,7 @@ class BuildThread:
         self._backoff = replace(RECONNECT)
         self._cancel: Callable[[], None] = lambda: None
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="builds")
+        self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -92,7 +92,7 @@ class BuildThread:
             self._work.mkdir(exist_ok=True)
             with (
                 ordered(order, archive, self._work, os.environ) as builder,
-                ThreadPoolExecutor(1, thread_name_prefix="order") as thread,
+                ThreadPoolExecutor(1) as thread,
             ):
                 self._cancel = builder.cancel
                 if self._stopping.is_set():
