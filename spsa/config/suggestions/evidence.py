@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import spsa.config.suggestions.objections as against
-from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFile
+from spsa.builds.sources.constant import Kind, SourceConstant, SourceFile
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _READ = re.compile(r"[^\W\d]\w*\b(?!\s*=(?![=>]))")
@@ -147,15 +147,14 @@ def _squeezed(text: str) -> str:
 
 def _turns_network_on(one: SourceConstant) -> bool:
     """USE_NNUE = 1 or true."""
-    value = one.single.number if isinstance(one.single, Element) else one.single and one.single.text
-    return "NNUE" in against.words(one.name) and value in (1, "true")
+    on = one.single is not None and one.single.text in ("1", "true")
+    return on and "NNUE" in against.words(one.name)
 
 
-def _running(files: Collection[SourceFile], plain: Iterable[str]) -> list[tuple[str, str]]:
+def _running(files: Collection[SourceFile], plain: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The functions and the values outside of them, each with the part that can run.
 
-    A function that is called only where nothing runs is none. `plain` are the texts of the files
-    without comments.
+    `plain` are the texts of the files without comments.
     """
     live = {name for text in plain for name in _DEFINED.findall(text)}
     settled = _Settled(
@@ -163,15 +162,8 @@ def _running(files: Collection[SourceFile], plain: Iterable[str]) -> list[tuple[
         missing={name for file in files for name in _IN_COMMENT.findall(file.text)} - live,
         zero={name for text in plain for name in _ZERO.findall(text)},
     )
-    whole = [(n, against.NO_CODE.sub(" ", t)) for file in files for n, t in file.definitions]
-    found = [(name, settled.running(name, text)) for name, text in whole]
-    cut = _used(whole) - _used(found)
-    return [(name, text) for name, text in found if name not in cut]
-
-
-def _used(definitions: Iterable[tuple[str, str]]) -> set[str]:
-    """The names in definitions, but for each one's own."""
-    return {used for name, text in definitions for used in {*_NAME.findall(text)} - {name}}
+    for name, text in (definition for file in files for definition in file.definitions):
+        yield name, settled.running(name, against.NO_CODE.sub(" ", text))
 
 
 class _Settled(NamedTuple):

@@ -229,7 +229,7 @@ _FIELD = re.compile(r"\.(\w+)\s*=(?!=)")
 """Params tuned = {.margin = 80, .depth = 3};"""
 _HANDED_ON = re.compile(r"\b(\w+)(?:\.|->)(\w+)\s*=\s*(?:(?:(\w+)(?:\.|->))(?:m_)?|m_)\2_?\s*;")
 """limits.margin = options.margin; or m_margin."""
-_BY_OPTION = re.compile(r'(?im)^\s*(\w+)\s*=[^=;"{}]*option\w*\s*[(\[]\s*"')
+_BY_OPTION = re.compile(r'(?im)^[ \t]*(\w+)\s*=[^=;"{}]*option\w*\s*[(\[]\s*"')
 """razor_margin = get_option("Razor Margin");"""
 _OF_TYPE = re.compile(r"\b(\w+)[ \t]*[&*]*[ \t]+[&*]*(\w+)\s*[;,)({=]")
 _TRUTH = re.compile(rb"[^\n]*?\b(true|false)\b")
