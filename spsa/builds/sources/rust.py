@@ -76,6 +76,15 @@ _MARKS = r"""
 (MISSING) @broken
 """
 
+_AT_MOST = re.compile(r"(\bas\s+[\w:]+\s*)<=")
+"""A comparison behind a type, whose `<` the parser takes for the begin of generic arguments."""
+
+
+def _prepared(text: str) -> str:
+    """The text with a comparison that the parser understands, which says as much of the numbers."""
+    return _AT_MOST.sub(r"\1>=", text)
+
+
 _BITS = {"8": 8, "16": 16, "32": 32, "64": 64, "128": 128, "size": 64}
 _SIGNED, _UNSIGNED = ({f"{sign}{name}": n for name, n in _BITS.items()} for sign in "iu")
 _REALS = ("f32", "f64")
@@ -218,4 +227,5 @@ RUST = Language(
     notation=_NOTATION,
     frame=(b"const X: T = ", b"\n;"),
     entries=_entries,
+    prepared=_prepared,
 )
