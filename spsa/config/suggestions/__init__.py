@@ -78,7 +78,9 @@ class Suggestions:
     @property
     def skipped(self) -> dict[str, list[str]]:
         """The names of all that is not suggested, by the reason."""
-        skipped = {"not valid Rust, by this parser": [*self.broken]} if self.broken else {}
+        skipped = (
+            {"a whole file: not valid Rust, by this parser": [*self.broken]} if self.broken else {}
+        )
         for one in self._all:
             if one.reason:
                 skipped.setdefault(one.reason, []).append(one.name)
