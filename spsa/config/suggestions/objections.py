@@ -206,11 +206,13 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
 def to_number(element: Element, *, computed: bool = False) -> str:
     """Why a number as it is written is not tunable; `computed` if it is a part of an expression.
 
-    In an expression powers of ten and of two are units, and so is what is hardly more than 1.
+    In an expression powers of ten and of two are units, and so are wholes and halves up to 2. What
+    is hardly more than 0 is a tolerance there.
     """
     size = abs(element.number)
     found = (reason for reason, holds in _OF_NUMBER if holds(element, size))
-    is_unit = computed and (size <= 2 or element.number in _UNITS)
+    is_small = size <= 2 and (2 * size % 1 == 0 or size < 0.01)
+    is_unit = computed and (is_small or element.number in _UNITS)
     return next(found, _UNIT if is_unit else "")
 
 
