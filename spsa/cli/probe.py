@@ -47,7 +47,7 @@ _TABLE = View(
     help="Nodes of a search; default: as far as each time control lets the engine search.",
 )
 @click.option("--no-bounds", is_flag=True, help="Try plus and minus alone: half the builds.")
-@click.option("--only", metavar="NAME", multiple=True, help="Probe this parameter; repeatable.")
+@click.option("--only", metavar="NAMES", multiple=True, help="Probe these alone: a,b; repeatable.")
 @click.option("--write", is_flag=True, help="Leave those out: write `active = false` there.")
 @json_option
 def probe(
@@ -67,9 +67,10 @@ def probe(
     """
     with working("checking params.toml against the engine"):
         space = checked_space(config)
-    if unknown := sorted(set(only) - {p.name for p in space.active}):
+    names = {name.strip() for each in only for name in each.split(",")}
+    if unknown := sorted(names - {p.name for p in space.active}):
         raise click.BadParameter(f"{unknown[0]!r} is no active parameter", param_hint="--only")
-    wanted = [p for p in space.active if not only or p.name in only]
+    wanted = [p for p in space.active if not only or p.name in names]
     openings = _openings(config)
     with temporary_delivery(config, space) as delivery:
         prober = Prober(space, delivery, config.game_settings, openings, nodes)
