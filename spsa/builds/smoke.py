@@ -170,7 +170,8 @@ def engine_under_test(
             yield engine
         except EngineFault as fault:
             lines = _indented(engine.last_lines) if engine else ""
-            raise SmokeTestFailed(f"{fault}{lines}") from fault
+            notes = "".join(map(_indented, getattr(fault, "__notes__", ())))
+            raise SmokeTestFailed(f"{fault}{lines}{notes}") from fault
         finally:
             if engine is not None:
                 engine.close(at_once=True)

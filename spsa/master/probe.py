@@ -271,6 +271,7 @@ def _search(engine: UciEngine, position: str, limit: Limit) -> Search:
         reply = engine.search(f"position fen {position}".encode(), limit)
     except EngineFault as fault:
         if fault.reason != "no move":
+            fault.add_note(f"asked: position fen {position}")
             raise
         return Search("", None, 0)
     return Search(reply.move, reply.score, reply.nodes)

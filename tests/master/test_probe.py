@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from builders import NODES, TERMS, new_engine, parameter
 from console import FIXTURES
 from golden import compare_cases
@@ -12,7 +13,7 @@ from spsa.builds.smoke import limit_of
 from spsa.core.game_settings import TimeKind
 from spsa.core.params import Space
 from spsa.db.master_queries import Side, Sides
-from spsa.errors import BuildFailed
+from spsa.errors import BuildFailed, SmokeTestFailed
 from spsa.master.probe import A_GAME, Probed, Prober, Search, Tried, _quicker
 
 ENGINE = (FIXTURES / "probe/engine.sh").read_text()
@@ -48,6 +49,9 @@ def test_the_side_that_can_be_built_is_searched(tmp_path):
     assert {"go nodes 1000", "go nodes 5000"} <= {*asked}, "a game is quicker than a search"
     assert found.is_useless and found.is_dead
     assert found.findings[0] == "fails at plus = 58: margin overflows"
+    prober.delivery.script.write_text(ENGINE.replace("go*)", "*fen*) exit 3 ;; go*)"))
+    with pytest.raises(SmokeTestFailed, match=f"[|] asked: position fen {FEN}"):
+        prober.start()
 
 
 def test_a_group_goes_down_where_a_step_up_leads_out_of_its_bounds(tmp_path):
