@@ -41,7 +41,11 @@ _ALL_OF_STD = "-include bits/stdc++.h"  # older libraries include more than they
 _CHOSEN = re.compile(r"^CC=\S+ CXX='[^']*' ")
 _COMPILERS = (
     (r"\bclang(\+\+)?(-\d+)?: (command |)(not found|No such file)", "gcc", "g++"),
-    ("was not declared in|is not a member of .std", "cc", f"c++ {_ALL_OF_STD}"),
+    (
+        "was not declared in|is not a member of .std|incomplete type .std:",
+        "cc",
+        f"c++ {_ALL_OF_STD}",
+    ),
     (r":\d+:\d+: error: |internal compiler error|unrecognized command-line", "clang", "clang++"),
 )
 """Failures, and compilers of C and C++ that may be without them."""
@@ -70,6 +74,10 @@ _ADVICE = (
     (
         r"unrecognized command-line option",
         "it is for another compiler: install that, or correct [build] command",
+    ),
+    (
+        r"fatal error: '?[a-z_]+'?[: ]",
+        "the compiler is too old for this header of C++: name a newer one in [build] command",
     ),
     (r"not found|No such file", "install what is missing, or correct [build] command"),
 )

@@ -27,6 +27,7 @@ _COMPARED = re.compile(r"[=!]=\s*(?:\w+::)*\w+")
 """A comparison, as `== KILLER`: it asks for a kind of moves, and the value does not matter."""
 
 _CLAUSE = re.compile(r"[;{}]|&&|\|\|")
+_CONDITION = re.compile(r"\((?:[^()]|\([^()]*\))*+\)(?=\s*\?)")
 _INDEX = re.compile(r"\[[^\[\]]*\]")
 _BLOCK = r"\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\}"
 _OF_NETWORK = re.compile(rf"\bif\b([^{{}};<>=!]*)(\breturn\b[^{{}};]*;|{_BLOCK})")
@@ -197,8 +198,11 @@ class _Settled(NamedTuple):
 
 
 def _weighed(text: str) -> Iterator[str]:
-    """The names beside a score or a depth, and in no index."""
-    for clause in _CLAUSE.split(text):
+    """The names beside a score or a depth, and in no index.
+
+    In `score += (a && b) ? PAIR : 0` the condition does not part PAIR from the score.
+    """
+    for clause in (*_CLAUSE.split(text), *_CLAUSE.split(_CONDITION.sub("", text))):
         scores = {name for name in _NAME.findall(clause) if _SCORE.fullmatch(name)}
         yield from (name for name in _outside(clause) if scores - {name})
 
