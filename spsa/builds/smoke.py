@@ -48,6 +48,7 @@ _COMMAS = 5
 
 _BENCH_SECONDS = 60.0
 
+_MUCH = 16
 _SHORT_SEARCHES = 4
 _FEW, _MANY = 1_000, 64_000
 """Nodes of two searches from which one sees whether a limit of nodes is obeyed.
@@ -187,15 +188,27 @@ def _surroundings() -> Iterator[tuple[StopSignal, EngineLimits]]:
 
 def _obey(engine: UciEngine, limit: Limit, *, tried: bool) -> None:
     """Search with a limit of the run. An engine that knows only its clock may move at once."""
-    if _move(engine, "", limit).info:
-        if not tried:
-            _move(engine, _MIDDLE_GAME, limit)
-        is_checked = limit.go.startswith(b"go nodes") and not tried
+    reply = _move(engine, "", limit)
+    if reply.info and not tried:
+        _move(engine, _MIDDLE_GAME, limit)
+        is_checked = limit.go.startswith(b"go nodes")
         if told := _against_nodes(engine, _LONGEST) if is_checked else "":
             raise SmokeTestFailed(f"{told}: {_NO_NODES}")
-        return
+    if not reply.info or (_is_far_too_quick(limit, reply) and not tried):
+        _refuse_clock_alone(engine, limit, reply)
+
+
+def _is_far_too_quick(limit: Limit, reply: SearchReply) -> bool:
+    """Whether next to nothing of the time of a move was used."""
+    kind, amount = limit.go.split()[1:3]
+    return kind == b"movetime" and reply.seconds < int(amount) / 1000 / _MUCH
+
+
+def _refuse_clock_alone(engine: UciEngine, limit: Limit, reply: SearchReply) -> None:
+    """Raise SmokeTestFailed for an engine that searches much more when it has a clock."""
     with suppress(EngineFault):
-        if engine.search(b"position startpos", Limit(b"go wtime 1000 btime 1000\n", 5.0)).info:
+        found = engine.search(b"position startpos", Limit(b"go wtime 1000 btime 1000\n", 5.0))
+        if found.info and (not reply.info or found.nodes > _MUCH * reply.nodes):
             asked = limit.go.decode().strip()
             raise SmokeTestFailed(f"asked `{asked}`, it moves without a search{_OTHER_KIND}")
 
@@ -243,7 +256,7 @@ def _against_nodes(engine: UciEngine, seconds: float) -> str:
     )
     few, last = _move(engine, "", short).nodes, _move(engine, "", long)
     many = last.nodes
-    if not last.info or (many and (many < _MANY / 16 or many <= 2 * few)):
+    if not last.info or (many and (many < _MANY / _MUCH or many <= 2 * few)):
         return f"it searches {few:,} nodes of {_FEW:,}, and {many:,} of {_MANY:,}"
     for fen in (_MIDDLE_GAME, "") * _SHORT_SEARCHES:
         _move(engine, fen, short)
