@@ -113,8 +113,10 @@ STORY = Validating
 
 
 @pytest.mark.parametrize("heading", headings(__file__))
-def test_matches(heading, story):
+def test_matches(heading, story, caplog):
     story(heading)
+    said = "bad is set aside for the binary abababababab: failed 3"
+    assert (said in caplog.text) == ("set aside for its binary" in heading)
 
 
 def rounds(tested):
