@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from graphlib import CycleError, TopologicalSorter
-from math import ceil, floor, inf, nextafter
+from math import ceil, floor, inf, nextafter, ulp
 from typing import Self
 
 Number = int | float
@@ -175,10 +175,16 @@ class Parameter:
         return 0 - self.below(-bound, strictly=strictly)
 
     def to_engine(self, value: float) -> Number:
-        """The number that is written to the source, or sent over UCI, for `value`."""
+        """The number that is written to the source, or sent over UCI, for `value`.
+
+        A continuous one has no digits that come from counting in steps: 0.1 + 0.2 is 0.3.
+        """
         if self.scale is not None:
             return floor(value * self.scale + 0.5)
-        return self.nearest(value)
+        if self.integral:
+            return self.nearest(value)
+        near = float(f"{value:.15g}")
+        return near if abs(near - value) <= 2 * ulp(value) else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,8 @@ def test_a_value_is_exact_on_its_grid():
     """What was written on the grid counts as on it, though 0.29 * 100 is less than 29."""
     assert RATIO.nearest(0.7504) == 0.75
     assert RATIO.to_engine(0.29) == 290
+    free = replace(RATIO, scale=None)
+    assert [free.to_engine(x) for x in (0.1 + 0.2, 1.3983208308938992)] == [0.3, 1.3983208308938992]
     assert RATIO.on_grid(289) == 0.289
     values = {"margin": 200, "frozen": 7, "depth": 3, "ratio": 0.75, "real": 2.5}
     assert SPACE.options(values) == {**values, "ratio": 750}

@@ -324,7 +324,8 @@ def _declared_range(
         low, high, more = max(low, nearest), min(high, farthest), []
     least = (high - low) / _FINEST_STEP if real else 0.5
     is_step = more and least <= more[0] <= (high - low) / 2
-    step = (is_step and more[0]) or (high - low) / _STEPS
+    usual = (high - low) / _STEPS
+    step = (is_step and more[0]) or (min(usual, value / 4) if low >= 0 < value else usual)
     if real and not any(number % 1 for number in (low, high, step)):
         keys["type"] = "float"
     if not real:
