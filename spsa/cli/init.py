@@ -26,7 +26,7 @@ from spsa.config.suggestions import Suggestions, select, suggest_options
 from spsa.errors import BuildFailed, InvalidInput, NothingToDo
 from spsa.live_display import working
 from spsa.master.delivery_setup import usual_builds
-from spsa.master.trial import Trial, try_engine
+from spsa.master.trial import Trial, TrialFailed, try_engine
 from spsa.output import echo
 from spsa.planning.plan_inputs import USUAL_BUILD_SECONDS, Capacity, Shape, fitted, game_seconds
 from spsa.report.table import duration
@@ -138,8 +138,12 @@ def _try(
         target.write_text(text, encoding="utf-8")
         return load_config(target, os.environ)
 
-    with working(f"trying the engine: {'a build and ' if build_seconds else ''}a few searches"):
-        trial = try_engine(write, setup, partial(echo, err=True))
+    try:
+        with working(f"trying the engine: {'a build and ' if build_seconds else ''}a few searches"):
+            trial = try_engine(write, setup, partial(echo, err=True))
+    except TrialFailed:
+        echo(f"{target} is written: correct it, then `spsa-master probe` tries again", err=True)
+        raise
     write(trial.setup, 2 * trial.build_seconds if build_seconds else 0.0)
     echo(_told(trial), err=True)
 
