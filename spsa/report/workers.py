@@ -320,11 +320,6 @@ class FleetMember:
         return heard and not self.is_revoked
 
     @property
-    def faults(self) -> WorkerShare | WorkerRow:
-        """Those of the run, where that is known; else of all runs and matches."""
-        return self.share or self.worker
-
-    @property
     def nodes_per_second(self) -> float | None:
         """The mean of the run, where that is known; else of the last batch."""
         return self.worker.nps if self.share is None else self.share.nodes_per_second
@@ -386,8 +381,8 @@ WORKERS = View(
         Column("games_leased", "claimed", "worker.games_leased", count, rank=2, note=_CLAIMED),
         Column("", "games of the run", "share.tally.games", count, rank=2),
         Column("", "Elo ± 95%", "share.tally", elo_text, rank=5),
-        Column("", "void", "faults.void_games", unless_zero, rank=3),
-        Column("", "time losses", "faults.time_losses", unless_zero, rank=3),
+        Column("", "void", "share.void_games", unless_zero, rank=3),
+        Column("", "time losses", "share.time_losses", unless_zero, rank=3),
         Column("failed_batches", "failed batches", show=unless_zero, rank=2),
         Column("", "speed", "report.speed", percent, rank=6, note="of the median of all machines"),
         Column("", "knps", "nodes_per_second", thousands, rank=5, note="thousand nodes a second"),
