@@ -205,12 +205,12 @@ class EngineFault(TuningError):
         super().__init__(printable(f"{reason}: {detail}", FAILURE_LENGTH))
 
 
-def file_failure(error: OSError) -> tuple[str, int]:
-    """The message and the exit code for a file that cannot be used.
+def file_failure(error: OSError, place: object = "output") -> tuple[str, int]:
+    """The message and the exit code for a file that cannot be used; it is at `place` if unnamed.
 
     A name that is too long is bad input; any other error is a failure of this machine.
     """
-    where = printable(str(error.filename or "output"), _PART_LENGTH)
+    where = printable(str(error.filename or place), _PART_LENGTH)
     is_closed = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     remedy = "; change its permissions, or use another folder" if is_closed else ""
     code = 2 if error.errno == errno.ENAMETOOLONG else 1

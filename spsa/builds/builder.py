@@ -115,7 +115,8 @@ class Builder:
         """
         compiler, recipe = self.compiler, self.compiler.recipe
         work_copy = WorkCopy(compiler.work / (f"{side}-{number}" if number else side))
-        with disk_errors_as_tuning_errors(), explained(name or f"{side} engine", rendered.values):
+        what = name or f"{side} engine"
+        with disk_errors_as_tuning_errors(compiler.work), explained(what, rendered.values):
             compiler.pinned.verify()
             key = compiler.key(rendered)
             with work_copy.locked(compiler.commands.wait):
@@ -173,7 +174,7 @@ def adopt(
     missing.
     """
     binary, store = engine.resolve(), ArtifactStore(engines_path.resolve())
-    with disk_errors_as_tuning_errors():
+    with disk_errors_as_tuning_errors(store.folder):
         key, here = sha256_of(binary), f"{platform.machine()}-{sys.platform}"
         searches = [longest_search(one) for one in time_controls]
         found = store.find(key)
@@ -236,7 +237,7 @@ class FileMaker:
         self.work.mkdir(exist_ok=True)
         with (
             explained(f"{side} engine", values),
-            disk_errors_as_tuning_errors(),
+            disk_errors_as_tuning_errors(self.work),
             tempfile.TemporaryDirectory(prefix="files-", dir=self.work) as folder,
         ):
             self.pinned.verify()
@@ -281,7 +282,7 @@ class BuildOrder:
 
 def archive_of(pinned: Pinned) -> bytes:
     """The archive of a pinned source, which is verified first."""
-    with disk_errors_as_tuning_errors():
+    with disk_errors_as_tuning_errors(pinned.path):
         pinned.verify()
         return archived(pinned.tree())
 
@@ -299,7 +300,7 @@ def ordered(
     if found != order.source_sha256:
         raise TuningError(f"the archive of the source hashes to {found}, not {home.name}")
     checkout = Checkout(home / "source", cargo=not order.recipe.command)
-    with disk_errors_as_tuning_errors():
+    with disk_errors_as_tuning_errors(work):
         if not checkout.source.is_dir():
             unpack(archive, checkout.source)
         home.touch()  # it was used now

@@ -147,12 +147,12 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def disk_errors_as_tuning_errors() -> Iterator[None]:
-    """Turn an OSError into a TuningError that names the file."""
+def disk_errors_as_tuning_errors(folder: Path) -> Iterator[None]:
+    """Turn an OSError into a TuningError that names the file, or the folder of one unnamed."""
     try:
         yield
     except OSError as error:
-        raise TuningError(file_failure(error)[0]) from error
+        raise TuningError(file_failure(error, folder)[0]) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class Pinned:
 
     def drift(self) -> tuple[str, ...]:
         """How the checkout differs from the pinned copy, which the run goes on with."""
-        with disk_errors_as_tuning_errors():
+        with disk_errors_as_tuning_errors(self.path):
             return differences(self.tree(), self.checkout.tree())
 
 
@@ -254,7 +254,7 @@ def pin(
     """
     excluded = frozenset(path.resolve() for path in (*exclude, work))
     checkout = Checkout(source.resolve(), excluded, cargo)
-    with disk_errors_as_tuning_errors():
+    with disk_errors_as_tuning_errors(work):
         if sha256 is None and cargo:
             refuse_unbuildable(checkout.source)
         name = sha256 or digest(checkout.tree())

@@ -151,6 +151,8 @@ def _translation(url: sa.URL, error: DBAPIError) -> Exception:
             said += TLS_REMEDY
         elif "unable to open" in message:
             said += "; its folder has to be there, and writable"
+        elif "disk is full" in message:
+            said += "; make room on the disk that holds it"
         return DatabaseUnreachable(said)
     return TuningError(said)
 

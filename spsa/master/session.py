@@ -240,7 +240,7 @@ class MasterSession(ABC, Generic[T]):
         try:
             yield
         except DatabaseUnreachable as error:
-            log.warning("the database is not reachable, waiting: %s", error)
+            log.warning("waiting for the database: %s", error)
             self.stopping.wait(RETRY_SECONDS)
         except IllegalTransition as error:
             log.warning("the run has changed meanwhile, deciding again: %s", error)

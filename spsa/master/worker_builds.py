@@ -60,7 +60,7 @@ class WorkerDelivery(Delivery):
                     by_slots = sorted(found, key=lambda kind: -kinds[kind])
                     return {kind: self._loaded(kind, found[kind]) for kind in by_slots}
             except DatabaseUnreachable as error:
-                log.warning("the database is not reachable, waiting for builds: %s", error)
+                log.warning("waiting for the database, and for builds: %s", error)
             if self._stopping.wait(_POLL_SECONDS):
                 raise BuildCancelled("the build was stopped")
 

@@ -127,7 +127,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_run(small_disk, tmp_path):
     tuner.wait_for_games(2)
     ballast = fill(small_disk)
     for process in (master, worker):
-        process.until(lambda one=process: "spsa.db: database or disk is full" in one.log)
+        process.until(lambda one=process: "spsa.db: database or disk is full; make room" in one.log)
     with Store(tuner.url) as store:  # who only looks, can
         assert store.run().status is RunStatus.RUNNING
     ballast.unlink()
