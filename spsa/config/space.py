@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import tomli_w
 import tomlkit
 from pydantic import AfterValidator, Field
+from tomlkit.items import InlineTable
 
 from spsa.config.document import Document, Found, read_document, shown
 from spsa.config.section import OptionalText, Section, Text, read_table, refusal
@@ -275,7 +276,10 @@ def _write(document: Document, key: str, values: Mapping[str, Number]) -> None:
 def _put(table: Any, key: str, value: Number) -> None:
     """Set a key; a new one in the line below `value`."""
     if key in table or not getattr(table, "display_name", None):  # within braces, or `name.value =`
-        table[key] = value
+        new: Any = tomlkit.item(value)
+        if isinstance(table, InlineTable) and table.as_string().endswith(" }"):
+            new.trivia.trail = " "  # which tomlkit leaves out
+        table[key] = new
         return
     # At its end it would stand below a comment that belongs to the next table.
     trivia = table["value"].trivia
