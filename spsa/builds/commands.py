@@ -7,9 +7,11 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from spsa.errors import BuildFailed, InvalidInput, TuningError
+from spsa.uci import system
 from spsa.uci.process import kill
 
 _SHOWN_LINES = 60
@@ -28,7 +30,8 @@ class Commands:
     """Runs programs for any number of threads; after `stop` none runs and none starts.
 
     They get the environment without the variables that give access to the database, because a build
-    runs programs of the source.
+    runs programs of the source. On Linux each ends with the thread that runs it, and so with a
+    process that is killed; compilers that it has started finish their file.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -109,6 +112,7 @@ class Commands:
                     stdout=stdout,
                     stderr=stderr,
                     start_new_session=True,
+                    preexec_fn=partial(system.bind_engine, os.getpid(), isolated=False),
                 )
             except FileNotFoundError as error:
                 rust = " Rust (https://rustup.rs)" if argv[0] in ("cargo", "rustc") else " it"

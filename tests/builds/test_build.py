@@ -4,6 +4,8 @@ import json
 import os
 import shlex
 import shutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -236,6 +238,16 @@ def test_compilers_are_ended_when_their_time_is_over_or_the_build_is_cancelled(t
     with pytest.raises(BuildCancelled):
         builder.build_one("plus", tern_with())
     os.close(begun)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's parent-death signal")
+def test_a_compiler_ends_with_a_master_that_is_killed(tmp_path):
+    os.mkfifo(pipe := tmp_path / "pipe")
+    words = ["sh", "-c", f"exec sleep 600 > '{pipe}'"]
+    build = f"from spsa.builds.commands import *; Commands({{}}).answer({words}, Path('/'), 600)"
+    with subprocess.Popen([sys.executable, "-c", build]) as master, pipe.open() as output:
+        master.kill()
+        assert output.read() == ""
 
 
 def test_the_folder_of_the_binary_is_there_although_an_old_one_is_not_copied(tern):
