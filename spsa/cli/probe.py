@@ -90,15 +90,16 @@ def probe(
                 "trust no finding below; --write writes none",
                 err=True,
             )
-        probed = list(_dead_groups(prober, wanted, start))
-        dead = {one.parameter.name for one in probed}
-        living = [parameter for parameter in wanted if parameter.name not in dead]
-        what = f"probing {plural(len(living), 'parameter')}"
-        with suppress(KeyboardInterrupt), counting(what, len(living)) as advance:
-            for n, parameter in enumerate(living, start=1):
-                echo(f"{n} of {len(living)}: {parameter.name}", err=True)
-                probed.append(prober.probed(parameter, start, bounds=not no_bounds))
-                advance(1)
+        probed: list[Probed] = []
+        with suppress(KeyboardInterrupt):
+            probed.extend(_dead_groups(prober, wanted, start))
+            dead = {one.parameter.name for one in probed}
+            living = [parameter for parameter in wanted if parameter.name not in dead]
+            with counting(f"probing {plural(len(living), 'parameter')}", len(living)) as advance:
+                for n, parameter in enumerate(living, start=1):
+                    echo(f"{n} of {len(living)}: {parameter.name}", err=True)
+                    probed.append(prober.probed(parameter, start, bounds=not no_bounds))
+                    advance(1)
     if as_json:
         told = {
             "limit": searched,
