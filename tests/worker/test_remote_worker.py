@@ -444,7 +444,9 @@ def test_a_new_version_that_fails_is_not_used_and_not_tried_again(
         running.until(lambda: len(server.reports()) == 3)
 
 
-def test_a_file_that_has_failed_cannot_replace_a_worker_that_the_server_refuses(file, monkeypatch):
+def test_a_file_that_has_failed_cannot_replace_a_worker_that_the_server_refuses(
+    file, monkeypatch, caplog
+):
     file.write_bytes(b"old")
     monkeypatch.setattr("worker.update._running_zipapp", lambda: file)
     offered = [ServerVersion(version="1", protocol=PROTOCOL + n, sha256="f" * 64) for n in (0, 1)]
@@ -457,6 +459,7 @@ def test_a_file_that_has_failed_cannot_replace_a_worker_that_the_server_refuses(
         updates.install()
     assert updates.is_wanted, "a later attempt may succeed"
     updates.install()
+    assert "its worker.pyz hashes to e3b0c442" in caplog.text
     assert not updates.is_wanted
     with pytest.raises(errors.TuningError, match="the update to version 1"):
         updates.check()
