@@ -5,6 +5,7 @@ switched off and never ends the program.
 """
 
 import logging
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -70,6 +71,8 @@ class LiveDisplay:
         """
         if self._is_broken:
             return
+        # Ctrl-C comes after the drawing, half of which could not be erased
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             draw()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - see above
@@ -77,6 +80,8 @@ class LiveDisplay:
             with suppress(Exception, SystemExit):
                 self._live.stop()  # which gives sys.stdout and sys.stderr back
             log.warning("the display failed, the program goes on without it: %r", error)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _redirected() -> dict[str, Any]:
