@@ -197,7 +197,7 @@ def load(book: Book, copy: Path | None = None, *, check: bool = True) -> Opening
     """Read a book; InvalidInput when it is missing, has faults or has another hash than `book`.
 
     An empty hash in `book` accepts every file. With `copy` the bytes are read from there. Without
-    `check` the lines of EPD and FEN may hold anything: all of them take minutes in a large book.
+    `check` its openings may be wrong: to look at all of them takes minutes in a large book.
     """
     data = _bytes(book.name, copy)
     digest = sha256(data).hexdigest()

@@ -255,11 +255,13 @@ def told_by(files: Collection[SourceFile]) -> Told:
     constants = [(file, one) for file in files for one in file.constants]
     told = Counter(switch(file, e) for file, one in constants for e in one.numbers() if e.beside)
     phased = (_PHASED.findall(NO_CODE.sub("", file.text)) for file in files)
-    defaults = {one.name for _, one in constants if one.name.startswith("DEFAULT_")}
+    named = {one.name for _, one in constants}
+    defaults = {name.removeprefix("DEFAULT_") for name in named if name.startswith("DEFAULT_")}
     counts = {one.name for _, one in constants if all(e.number < 20 for e in one.numbers())}
     return Told(
         names={
-            LIMIT: {f"{end}_{name[8:]}" for name in defaults for end in ("MAX", "MIN")},
+            # MAX_MARGIN and MIN_MARGIN beside DEFAULT_MARGIN
+            LIMIT: {f"{end}_{name}" for name in defaults for end in ("MAX", "MIN")},
             COUNTED: {name for file in files for name in (*file.lengths, *_reaching(file))},
             PHASE: counts.intersection(_VALUE.findall(" ".join(chain(*phased)))),
             SET_ANEW: {name for file in files for name in _set_anew(file.text)},
