@@ -107,8 +107,6 @@ def too_many_at_bounds(theta: Vector, lower: Vector, upper: Vector) -> int:
     return int(bounded.sum()) if bounded.mean() > _MANY else 0
 
 
-START = "start"
-
 WORTHWHILE = 1.0
 """Elo: a run goes on as long as its games, doubled, are expected to bring as much as this."""
 

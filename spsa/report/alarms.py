@@ -19,7 +19,6 @@ from spsa.db.read_queries import RunOverview
 from spsa.db.tables import NARROW, Iteration, Run
 from spsa.errors import TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
-from spsa.master.verdict import START
 from spsa.report.events import Alarm, AlarmKind
 from spsa.report.status import RATE_SECONDS, RUNS, Status, status
 from spsa.report.table import Column, View, joined, unless_zero
@@ -153,7 +152,7 @@ def of_time_controls(run: Run, sums: TimeControlSums | None) -> Iterator[Alarm]:
 
 def of_validations(status: Status) -> Iterator[Alarm]:
     """The last match says with 99.9% that the tuned values are weaker."""
-    match = status.measured.last if status.measured.opponent == START else None
+    match = status.measured.last if status.measured.over_start else None
     if match is not None and (found := elo(match.tally)).value + _CERTAIN * found.error < 0.0:
         weaker = f"the tuned values are {-found.value:.1f} ± {found.error:.1f} Elo (95%) weaker"
         yield Alarm(AlarmKind.WORSE, f"validation {match.iteration.iteration_number}", weaker)

@@ -11,7 +11,6 @@ from typing import Any
 
 from spsa.core.scoring import elo
 from spsa.db.history_queries import WorkerShare
-from spsa.master.verdict import START
 from spsa.report.parameters import ParameterStatus
 from spsa.report.report import RunHistory
 from spsa.report.table import number, plain, plus_minus
@@ -76,7 +75,7 @@ def elo_figure(history: RunHistory) -> Figure:
         name, x = "95% interval of all matches together", [*games, *games[::-1]]
         traces.append(_trace(name, x, edge, hoverinfo="skip", **band))
         traces.append(_line("all matches together", games, curve.elo, "first"))
-    if history.measured.opponent == START:
+    if history.measured.over_start:
         traces += _estimate("estimate of the rule's model", history, "second")
     traces += _matches("a match, with its 95% interval", history, "measured")
     (end,) = history.games([max(history.run.max_iterations, history.ks[-1])])
@@ -128,7 +127,7 @@ def compared_figures(histories: Sequence[RunHistory]) -> dict[str, Figure]:
         name, colour = _name(history.run.name), f"path{i % _COLOURS}"
         traces += _estimate(f"{name}, estimate", history, colour)
         against = history.measured
-        whom = "" if against.opponent == START else f" {_name(against.over)}"
+        whom = "" if against.over_start else f" {_name(against.over)}"
         traces += _matches(f"{name}, matches{whom}", history, colour)
     figure = _figure(traces, "games", "Elo over the start", xaxis={"rangemode": "tozero"})
     return {"compared": plain(figure)} if traces else {}

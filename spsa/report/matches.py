@@ -15,7 +15,6 @@ from spsa.errors import InvalidInput, NothingToDo, UnusableState
 from spsa.history.replay import theta_at
 from spsa.lifecycle import Purpose
 from spsa.master.session import tuning_of
-from spsa.master.verdict import START
 from spsa.planning.strength import StrengthCurve, strength_curve
 from spsa.report.table import (
     Column,
@@ -79,6 +78,14 @@ ITERATIONS = View(
 )
 
 
+class ThetaChoice(StrEnum):
+    """The thetas that can be asked for; all of a run that goes on are those so far."""
+
+    START = "start"
+    FINAL = "final"
+    SUPPORTED = "supported"
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
     """A validation, and which of the run's present thetas it measured."""
@@ -94,7 +101,7 @@ class Match:
     def theta(self) -> str:
         """What was asked for, as it was then: `theta after 8 results`, whatever followed."""
         told = self.iteration.asked.theta
-        if told == START or told not in tuple(ThetaChoice):
+        if told == ThetaChoice.START or told not in tuple(ThetaChoice):
             return told
         which = "theta" if told == ThetaChoice.FINAL else told
         return f"{which} after {plural(self.iteration.opened_on, 'result')}"
@@ -181,7 +188,7 @@ def matches_of(run: Run, validations: Iterable[Iteration]) -> tuple[Match, ...]:
     played = {
         names.get(choice, str(choice)): dict(space.rounded(space.steps(theta)))
         for choice, theta in _thetas(run).items()
-        if theta is not None and choice != START
+        if theta is not None and choice != ThetaChoice.START
     }
 
     def measured(values: Mapping[str, float]) -> tuple[str, ...]:
@@ -199,7 +206,7 @@ class Strength:
     games of the same sides.
     """
 
-    opponent: str = START
+    opponent: str = ThetaChoice.START
     matches: tuple[Match, ...] = ()
     curve: StrengthCurve | None = None
     last: Match | None = None
@@ -212,9 +219,13 @@ class Strength:
         return None if self.last is None else estimate(self.last.tally)
 
     @property
+    def over_start(self) -> bool:
+        return self.opponent == ThetaChoice.START
+
+    @property
     def over(self) -> str:
         """`over the start`, or `against stockfish (1a2b), handicap 4`."""
-        return "over the start" if self.opponent == START else f"against {self.opponent}"
+        return "over the start" if self.over_start else f"against {self.opponent}"
 
     def __str__(self) -> str:
         found = self.elo
@@ -222,14 +233,14 @@ class Strength:
 
 
 def opponent_of(matches: Sequence[Iteration]) -> str:
-    """What theta is measured against: in the background, else START, else the last engine."""
+    """What theta is measured against: in the background, else the start, else the last engine."""
     played = [one for one in matches if one.games_played]
     told = (
         [one for one in matches if one.is_background]
-        or [one for one in played if one.measures(START)]
+        or [one for one in played if one.measures(ThetaChoice.START)]
         or [one for one in played if one.plus_parameters and not one.minus_parameters]
     )
-    return told[-1].opponent if told else START
+    return told[-1].opponent if told else ThetaChoice.START
 
 
 def measured_gain(matches: Sequence[Iteration]) -> StrengthCurve | None:
@@ -238,7 +249,7 @@ def measured_gain(matches: Sequence[Iteration]) -> StrengthCurve | None:
     None if fewer than two thetas were measured: a match alone says what it measured itself.
     """
     opponent = opponent_of(matches)
-    over_start = opponent == START
+    over_start = opponent == ThetaChoice.START
     told = [one for one in matches if one.games_played and one.measures(opponent)]
     told = [one for one in told if one.opened_on or not over_start]
     asked = [one.asked for one in told]
@@ -371,14 +382,6 @@ def time_control_sums(run: Run) -> TimeControlSums | None:
 _MAX_DIGITS = 9  # of a result
 
 
-class ThetaChoice(StrEnum):
-    """The thetas that can be asked for; all of a run that goes on are those so far."""
-
-    START = "start"
-    FINAL = "final"
-    SUPPORTED = "supported"
-
-
 def _thetas(run: Run) -> dict[ThetaChoice, Mapping[str, float] | None]:
     return {
         ThetaChoice.START: run.start_theta,
@@ -419,7 +422,7 @@ def named_theta(store: Store, run: Run, word: str) -> tuple[Values, int]:
     """
     if word in tuple(ThetaChoice):
         theta = chosen_theta(run, ThetaChoice(word))
-        k = 0 if word == START else run.applied
+        k = 0 if word == ThetaChoice.START else run.applied
     elif is_theta(word):
         k = int(word)
         theta = theta_at(store, run, tuning_of(run), k).theta

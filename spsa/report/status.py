@@ -17,7 +17,7 @@ from spsa.db.run_queries import VERDICT
 from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import Purpose, RunStatus
 from spsa.master.session import RunSettings
-from spsa.master.verdict import START, Advice, Verdict, verdict
+from spsa.master.verdict import Advice, Verdict, verdict
 from spsa.report.events import ALARMS, MINOR, STANDSTILL, Alarm, AlarmKind, grouped
 from spsa.report.matches import (
     ITERATIONS,
@@ -79,7 +79,7 @@ class EarlierRun:
 
     def __str__(self) -> str:
         run, found = self.run, self.measured
-        whom = "" if found.opponent == START else f" {found.over}"
+        whom = "" if found.over_start else f" {found.over}"
         return f"run {run.name}: {run.status}, {progress(run)}, {found}{whom}"
 
 
