@@ -8,7 +8,7 @@ import sys
 import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Timer
@@ -381,7 +381,7 @@ def test_the_engines_of_the_next_job_start_early_and_those_of_no_job_end(stop_si
         path = faulty.engine(tmp_path, f"{name}.engine", moves=faulty.WINNER, **switches)
         return faulty.spec(path, "plus", **options), faulty.spec(path, "minus", **options)
 
-    with EnginePair(stop_signal, faulty.PATIENT) as pair:
+    with closing(EnginePair(stop_signal, faulty.PATIENT)) as pair:
         first = pair.engines(*sides("first", Margin="1"))
         pair.start_next(*sides("first", Margin="2"))
         assert len(faulty.children()) == 2, "these can serve it"

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 
@@ -48,6 +48,7 @@ class OutsideScale(TuningError):
     """This machine is too slow or too fast for a run: others play it."""
 
 
+@dataclass(slots=True)
 class JobMaker:
     """Makes the jobs of one worker, with verified copies of their files in `folder`.
 
@@ -57,19 +58,12 @@ class JobMaker:
     the folders `syzygy`.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        stored: Callable[[str], bytes | None],
-        provides: Collection[str] = (),
-        syzygy: tuple[Path, ...] = (),
-    ) -> None:
-        self._folder = folder
-        self._stored = stored
-        self._provides = provides
-        self._syzygy = syzygy
-        self._copies: dict[str, VerifiedFile] = {}
-        self._books: dict[Book, OpeningBook] = {}
+    folder: Path
+    stored: Callable[[str], bytes | None]
+    provides: Collection[str] = ()
+    syzygy: tuple[Path, ...] = ()
+    _copies: dict[str, VerifiedFile] = field(init=False, default_factory=dict)
+    _books: dict[Book, OpeningBook] = field(init=False, default_factory=dict)
 
     def job(self, claim: Claim) -> Job:
         """What a slot plays; it follows from the claim alone, on every machine.
@@ -92,7 +86,7 @@ class JobMaker:
                 for index in range(claim.pairs)
             ),
             settings=settings,
-            tables=open_tables(settings.adjudication.syzygy, self._syzygy),
+            tables=open_tables(settings.adjudication.syzygy, self.syzygy),
         )
 
     def specs(self, claim: Claim) -> tuple[EngineSpec, EngineSpec]:
@@ -120,7 +114,7 @@ class JobMaker:
         suited = (
             sides
             for words, sides in claim.variants.items()
-            if not lacking(words_of(words), self._provides)
+            if not lacking(words_of(words), self.provides)
         )
         return next(suited, (claim.plus, claim.minus))
 
@@ -159,17 +153,17 @@ class JobMaker:
         faults = []
         for place in places:
             try:
-                return fetch(place, sha256, self._folder)
+                return fetch(place, sha256, self.folder)
             except TuningError as error:
                 faults.append(error)
-        if (data := self._stored(sha256)) is None:
+        if (data := self.stored(sha256)) is None:
             raise TuningError(f"{faults[0]}; {sha256} is not stored either")
-        return fetch(data, sha256, self._folder)
+        return fetch(data, sha256, self.folder)
 
     def _remove_oldest(self) -> None:
         # Another worker that runs one of these keeps the file open until its engine ends.
         with suppress(FileNotFoundError):  # another worker has just removed one, too
-            copies = [path for path in self._folder.iterdir() if len(path.name) == 64]
+            copies = [path for path in self.folder.iterdir() if len(path.name) == 64]
             for path in sorted(copies, key=lambda path: -path.stat().st_mtime)[_KEPT:]:
                 path.unlink()
 
@@ -244,7 +238,7 @@ def _searches(pool: Pool, job: Job) -> Iterator[SearchReply]:
     book, kind = load(Book()).openings, job.settings.time_control.kind
     control = TimeControl(kind=kind, low=_SECONDS[kind], high=_SECONDS[kind])
     chess960 = job.pairings[0].opening.chess960
-    with closing(StopSignal()) as stop_signal, EnginePair(stop_signal, pool.limits) as pair:
+    with closing(StopSignal()) as signal, closing(EnginePair(signal, pool.limits)) as pair:
         engines = pair.engines(job.plus, job.minus)
         for place in range(_POSITIONS):
             opening = book[place * (len(book) // _POSITIONS)]

@@ -4,6 +4,7 @@ A clock runs from the moment the runner writes `go` until it has read `bestmove`
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -54,22 +55,21 @@ def open_tables(rule: TablebaseRule | None, folders: tuple[Path, ...]) -> Tableb
     return tables
 
 
+@dataclass(slots=True)
 class Adjudicator:
     """Decides after every move of one game; a move without a score breaks every series."""
 
-    def __init__(self, rules: Adjudication, tables: Tablebase | None = None) -> None:
-        self._rules = rules
-        self._tables = tables
-        self._max_plies = None if rules.max_moves is None else 2 * rules.max_moves
-        self._quiet = 0  # consecutive moves within the draw score
-        self._winner: Color | None = None  # as the last moves of both engines see it
-        self._agreed = 0
+    rules: Adjudication
+    tables: Tablebase | None = None
+    _quiet: int = field(init=False, default=0)  # consecutive moves within the draw score
+    _winner: Color | None = field(init=False, default=None)  # as the last moves of both see it
+    _agreed: int = field(init=False, default=0)
 
     def ending(self, position: Position, score: int | None) -> Ending | None:
         """The ending after the last move; `score` is its mover's, in centipawns."""
-        rules, mover = self._rules, not position.turn
-        if rules.syzygy is not None and self._tables is not None:
-            ending = _by_tables(rules.syzygy, self._tables, position.board)
+        rules, mover = self.rules, not position.turn
+        if rules.syzygy is not None and self.tables is not None:
+            ending = _by_tables(rules.syzygy, self.tables, position.board)
             if ending is not None:
                 return ending
         if rules.resign is not None and self._is_resigned(rules.resign, mover, score):
@@ -77,7 +77,7 @@ class Adjudicator:
         made_at = position.board.fullmove_number - (not mover)
         if rules.draw is not None and self._is_agreed_drawn(rules.draw, made_at, score):
             return drawn(Termination.DRAW)
-        if self._max_plies is not None and position.plies >= self._max_plies:
+        if rules.max_moves is not None and position.plies >= 2 * rules.max_moves:
             return drawn(Termination.MAX_MOVES)
         return None
 

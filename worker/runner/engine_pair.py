@@ -1,7 +1,7 @@
 """The two engines of a slot, kept from game to game and from job to job while they can serve."""
 
 from contextlib import suppress
-from typing import Self
+from dataclasses import dataclass, field
 
 from spsa.errors import EngineFault
 from spsa.uci.engine import UciEngine
@@ -10,23 +10,17 @@ from spsa.uci.spawning import EngineLimits, EngineSpec
 from worker.runner.game import void_by
 
 
+@dataclass(slots=True)
 class EnginePair:
     """One engine a side that plays, and one a side that starts for the next job.
 
     Only the thread that made it may use it, as with its engines.
     """
 
-    def __init__(self, stop_signal: StopSignal, limits: EngineLimits) -> None:
-        self._stop_signal = stop_signal
-        self._limits = limits
-        self._playing: dict[str, UciEngine] = {}
-        self._starting: dict[str, UciEngine] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    stop_signal: StopSignal
+    limits: EngineLimits
+    _playing: dict[str, UciEngine] = field(init=False, default_factory=dict)
+    _starting: dict[str, UciEngine] = field(init=False, default_factory=dict)
 
     def engines(self, plus: EngineSpec, minus: EngineSpec) -> tuple[UciEngine, UciEngine]:
         """Engines with these options, ready to play; GameVoid when one of them does not start.
@@ -69,7 +63,7 @@ class EnginePair:
                 return
         if (unwanted := self._starting.pop(side, None)) is not None:
             unwanted.close(at_once=True)
-        self._starting[side] = UciEngine(spec, self._stop_signal, self._limits)
+        self._starting[side] = UciEngine(spec, self.stop_signal, self.limits)
 
     def _make_ready(self, side: str, spec: EngineSpec) -> None:
         current = self._playing.get(side)

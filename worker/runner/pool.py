@@ -7,7 +7,7 @@ engine when the thread that started it ends. The threads know no database.
 import gc
 import logging
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from math import ceil
 from queue import Empty, SimpleQueue
@@ -131,7 +131,7 @@ class Slot:
 
     def _run(self) -> None:
         system.let_engines_run_on()
-        with EnginePair(self._stop_signal, self._pool.limits) as engines:
+        with closing(EnginePair(self._stop_signal, self._pool.limits)) as engines:
             while (job := self._pool.jobs.get()) is not None:
                 self._begin(job.key)
                 self._pool.events.put(self._play(job, engines))
