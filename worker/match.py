@@ -57,42 +57,32 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainMatch:
-    """All its jobs are like `template`; the openings and times of their pairs follow from `seed`.
+    """All its jobs are like `template`; openings and times of their pairs follow from the seed."""
 
-    Openings come `in_order` of the file, or in a random one that the seed decides. With `bounds`
-    (elo0 and elo1 in normalised Elo) the match ends when a sequential test accepts one of them.
-    """
-
+    settings: Settings
     template: Job
     pairs: int
-    seed: int
     book: OpeningBook
-    in_order: bool = False
-    bounds: tuple[float, float] | None = None
 
     def test(self, tally: Tally) -> Sprt | None:
         """The state of the sequential test, if the match has one."""
-        return None if self.bounds is None else sprt(tally, *self.bounds)
+        return None if self.settings.sprt is None else sprt(tally, *self.settings.sprt)
 
     def decided(self, tally: Tally) -> bool:
         test = self.test(tally)
         return test is not None and test.accepted is not None
 
     @property
-    def _order(self) -> int | None:
-        return None if self.in_order else self.seed
-
-    def check_openings(self) -> None:
-        """Return if all pairs can begin from their openings; no others of the book are read."""
-        pairs = min(self.pairs, len(self.book.openings))
-        self.book.check(self.book.place(self._order, number) for number in range(pairs))
+    def order(self) -> int | None:
+        """The seed of the order of the openings; None for that of the file."""
+        return None if self.settings.order == "sequential" else self.settings.seed
 
     def job(self, number: int) -> Job:
         """The job of one pair."""
         pairing = Pairing(
             number=number,
-            opening=self.book.opening(self._order, number),
-            time=drawn_time(self.template.settings.time_control, self.seed, number),
+            opening=self.book.opening(self.order, number),
+            time=drawn_time(self.template.settings.time_control, self.settings.seed, number),
         )
         return replace(self.template, key=str(number), pairings=(pairing,))
 
@@ -172,6 +162,7 @@ def match_of(first: Path, second: Path, settings: Settings) -> PlainMatch:
     if names[0] == names[1]:
         names = [f"{name} ({number})" for number, name in enumerate(names, start=1)]
     match = PlainMatch(
+        settings=settings,
         template=Job(
             key="",
             plus=_spec(names[0], first, both | dict(settings.option1)),
@@ -181,12 +172,10 @@ def match_of(first: Path, second: Path, settings: Settings) -> PlainMatch:
             tables=open_tables(rules.syzygy, settings.syzygy),
         ),
         pairs=games // 2,
-        seed=settings.seed,
         book=load(Book(name=settings.book, plies=settings.plies, chess960=chess960), check=False),
-        in_order=settings.order == "sequential",
-        bounds=bounds,
     )
-    match.check_openings()
+    used = range(min(match.pairs, len(match.book.openings)))  # no others of the book are read
+    match.book.check(match.book.place(match.order, number) for number in used)
     return match
 
 
@@ -252,7 +241,7 @@ def as_json(
         "seconds": seconds,
         "games_per_second": tally.games / seconds,
         "nps": round(nps(count) or 0),
-        "seed": match.seed,
+        "seed": match.settings.seed,
         "book_sha256": match.book.sha256,
         "sprt": None if (test := match.test(tally)) is None else asdict(test),
         "complete": tally.pairs == match.pairs or match.decided(tally),
@@ -270,12 +259,12 @@ def report_lines(match: PlainMatch, tally: Tally, told: Mapping[str, Any]) -> It
         yield "Elo          {elo:+.1f} ± {elo_error:.1f} (95 %)".format(**told)
         yield "nElo         {nelo:+.1f} ± {nelo_error:.1f} (95 %)".format(**told)
         yield f"LOS          {100 * told['los']:.1f} %"
-    if match.bounds is not None:
-        test = sprt(tally, *match.bounds)
+    if (bounds := match.settings.sprt) is not None:
+        test = sprt(tally, *bounds)
         verdict = "undecided" if test.accepted is None else f"H{test.accepted} accepted"
         ratio = f"{test.llr:+.2f} in {test.lower:.2f}..{test.upper:.2f}"
-        bounds = "nElo {:g} against {:g}".format(*match.bounds)
-        yield f"SPRT         LLR {ratio}, {bounds}: {verdict}"
+        tested = "nElo {:g} against {:g}".format(*bounds)
+        yield f"SPRT         LLR {ratio}, {tested}: {verdict}"
     yield f"void games   {voids or 'none'}"
     yield "time losses  {} / {}".format(*told["time_losses"])
     speed = "{games_per_second:.2f} games/s, {moves} moves in {seconds:.1f} s, {nps} nodes/s"

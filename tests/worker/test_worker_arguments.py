@@ -72,7 +72,7 @@ def match_shown(found):
     plus, minus, settings = found.template.plus, found.template.minus, found.template.settings
     usual = to_json(GameSettings(time_control=TimeControl(low=1.0, high=1.0)))
     unusual = {name: value for name, value in to_json(settings).items() if value != usual[name]}
-    return f"{plus.name} {dict(plus.options)}, {minus.name}, {found.bounds}: {unusual}"
+    return f"{plus.name} {dict(plus.options)}, {minus.name}, {found.settings.sprt}: {unusual}"
 
 
 def played(settings):
