@@ -69,7 +69,10 @@ class Position:
 
     def make(self, text: str) -> bool:
         """Make the move that `text` (UCI) names; False, and no change, when it is illegal."""
-        move = _parsed(text)
+        try:
+            move = chess.Move.from_uci(text)
+        except chess.InvalidMoveError:
+            return False
         if not self._is_legal(move):
             return False
         self.board.push(move)
@@ -98,11 +101,3 @@ class Position:
         own = self.board.occupied_co[self.board.turn]
         takes_own = bool(own & chess.BB_SQUARES[move.to_square])
         return (self.board.chess960 or not takes_own) and self.board.is_legal(move)
-
-
-def _parsed(text: str) -> chess.Move:
-    """The move that a text of UCI names; the null move, which is never legal, when it is none."""
-    try:
-        return chess.Move.from_uci(text)
-    except chess.InvalidMoveError:
-        return chess.Move.null()
