@@ -95,13 +95,9 @@ def replay(tuning: Tuning, results: Results) -> Iterator[Update]:
             parts = results.parts.get(iteration.id, ())
             last = updated(tuning, last.state, last.theta, iteration, parts)
         else:
-            last = _unmoved(last)
+            still = dict.fromkeys(theta, 0.0)
+            last = replace(last, k=last.k + 1, delta=still, gradient=None, elo=None, bounded=False)
         yield last
-
-
-def _unmoved(before: Update) -> Update:
-    delta = dict.fromkeys(before.theta, 0.0)
-    return replace(before, k=before.k + 1, delta=delta, gradient=None, elo=None, bounded=False)
 
 
 def theta_at(store: Store, run: Run, tuning: Tuning, k: int, *, as_applied: bool = False) -> Update:
