@@ -80,10 +80,6 @@ class Pacing:
     games: int = 0
     builders: float = inf
 
-    @property
-    def is_fixed(self) -> bool:
-        return self.wanted == inf
-
     def due(self, view: RunView, in_build: int) -> bool:
         """Whether to build the next iteration; `in_build` are being built already."""
         in_flight_wanted = view.opened + in_build + 1 - self.in_flight <= view.run.applied
@@ -204,7 +200,7 @@ def next_decision(
     due = view.opened + in_build < run.max_iterations and pacing.due(view, in_build)
     if due and running:
         return Decision.BUILD
-    if pacing.is_fixed and (due or in_build):
+    if pacing.wanted == inf and (due or in_build):
         return Decision.IDLE  # a paused run opens nothing, nor applies results past that opening
     if (first := oldest(view)) is not None:
         is_sound = first.is_played and view.obstacles.miscounted is None

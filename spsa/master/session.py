@@ -8,7 +8,6 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Generic, Literal, Protocol, Self, TypeVar
 
@@ -190,15 +189,27 @@ class MasterSession(ABC, Generic[T]):
         """
         with self.delivery:
             while not self.stopping.is_set():
-                with self._surviving_outages():
-                    builds = self.delivery.builds()
-                    view = self.store.tick(self.master_lease, MASTER_LEASE_SECONDS, builds)
-                    self.look(view)
-                    self.watcher.saw(view)
-                    if (needed := upkeep(view)) is not None:
-                        self._carry_out(view, needed)
-                    elif (end := self.advance(view)) is not None:
+                # after these errors the outcome is unknown, and the next view shows it
+                try:
+                    if (end := self._act()) is not None:
                         return end
+                except DatabaseUnreachable as error:
+                    log.warning("waiting for the database: %s", error)
+                    self.stopping.wait(RETRY_SECONDS)
+                except IllegalTransition as error:
+                    log.warning("the run has changed meanwhile, deciding again: %s", error)
+                    self.stopping.wait(self.tick)
+        return None
+
+    def _act(self) -> T | None:
+        """Do what the run needs now; what came of it all at the end."""
+        builds = self.delivery.builds()
+        view = self.store.tick(self.master_lease, MASTER_LEASE_SECONDS, builds)
+        self.look(view)
+        self.watcher.saw(view)
+        if (needed := upkeep(view)) is None:
+            return self.advance(view)
+        self._carry_out(view, needed)
         return None
 
     @abstractmethod
@@ -210,7 +221,6 @@ class MasterSession(ABC, Generic[T]):
         """Do what is next, or wait; what came of it all at the end, else None."""
 
     def _carry_out(self, view: RunView, needed: Upkeep) -> None:
-        """Do what the run needs."""
         store, master_lease = self.store, self.master_lease
         match needed:
             case Pause(reasons, batch_ids):
@@ -230,18 +240,3 @@ class MasterSession(ABC, Generic[T]):
         if self.store.set_aside(one.machine, reason, master_of(run), sha256=one.sha256):
             which = "every binary" if one.sha256 is None else f"the binary {one.sha256[:12]}"
             log.warning("machine %s is set aside for %s: %s", one.machine, which, one.reason)
-
-    @contextmanager
-    def _surviving_outages(self) -> Iterator[None]:
-        """Survive an unreachable database, and a decision on a run that has changed.
-
-        The outcome is unknown then; the next view of the run shows it.
-        """
-        try:
-            yield
-        except DatabaseUnreachable as error:
-            log.warning("waiting for the database: %s", error)
-            self.stopping.wait(RETRY_SECONDS)
-        except IllegalTransition as error:
-            log.warning("the run has changed meanwhile, deciding again: %s", error)
-            self.stopping.wait(self.tick)
