@@ -119,14 +119,12 @@ def delivery_of(
         engine = adopt(place, build.engines_path, arguments, untried, sent)
         if wanted["kind"] == "uci":
             return BinaryDelivery(space=space, engine=engine, **common), ()
-    if wanted.get("where") != "worker":
-        store = None
-    if wanted["kind"] == "build" and store is None:
+    by_workers = store is not None and wanted.get("where") == "worker"
+    if not by_workers:
         wanted = _possible_here(config, wanted)
     began = None if own is None else own.source
     pinned, notes = _pinned(config, wanted, run.source_sha256 if run else None, began)
-    at_once = build.at_once or (usual_builds() if store is None else AT_ONCE)
-    common |= {"source_sha256": pinned.sha256, "at_once": at_once}
+    common["at_once"] = build.at_once or (AT_ONCE if by_workers else usual_builds())
     if wanted["kind"] == "command":
         maker = FileMaker(
             pinned=pinned,
@@ -137,7 +135,8 @@ def delivery_of(
             timeout=build.timeout,
             commands=Commands(os.environ),
         )
-        return BinaryDelivery(engine=engine, maker=maker, **common), notes
+        sha256 = pinned.sha256
+        return BinaryDelivery(engine=engine, maker=maker, source_sha256=sha256, **common), notes
     source = EngineSource(space, pinned, read_sources(space, pinned.path, wanted["constants_file"]))
     return _built(config, source, wanted, store, work_folder(config), common), notes
 
@@ -145,14 +144,11 @@ def delivery_of(
 def given_source(config: Config, source: Path, store: Store, side: str) -> Delivery:
     """The engine in another folder as [build] makes it, in work copies of its own."""
     wanted: Mapping[str, Any] = config.build.model_dump(mode="json", include=_DECIDING)
-    by_workers = config.build.where == "worker"
-    if not by_workers:
+    if wanted["where"] != "worker":
         wanted = _possible_here(config, wanted)
-    pinned, work = _copy(config, source, wanted), work_folder(config) / "matches" / side
-    given = EngineSource(Space(()), pinned, {})
-    common = {**common_settings(config), "source_sha256": pinned.sha256}
-    name, orders = f"{side} engine", store if by_workers else None
-    return _built(config, given, wanted, orders, work, common, name)
+    given = EngineSource(Space(()), _copy(config, source, wanted), {})
+    work, name = work_folder(config) / "matches" / side, f"{side} engine"
+    return _built(config, given, wanted, store, work, common_settings(config), name)
 
 
 def common_settings(config: Config) -> dict[str, Any]:
@@ -169,8 +165,9 @@ def _built(
     common: Mapping[str, Any],
     name: str = "engine",
 ) -> Delivery:
-    """Engines of a source: ordered from workers in `store`, if that is given, else built here."""
-    if store is not None:
+    """Engines of a source: ordered from workers in `store`, if that is wanted, else built here."""
+    common = {**common, "source_sha256": source.pinned.sha256}
+    if store is not None and wanted["where"] == "worker":
         recipes = {level: _recipe(config, wanted, level) for level in ("", *wanted["levels"])}
         return WorkerDelivery(store=store, source=source, recipes=recipes, **common)
     builder = Builder(
@@ -256,7 +253,7 @@ def _possible_here(config: Config, wanted: Mapping[str, Any]) -> Mapping[str, An
 
     Of several levels it takes the highest that it has.
     """
-    here, levels = provided(), wanted["levels"]
+    here, levels = provided(), wanted.get("levels", ())
     possible = [level for level in levels if level in here]
     if levels and not possible:
         found = f"this machine, which tests the binaries, has only {', '.join(here)}"
