@@ -1,7 +1,5 @@
 """Creates the delivery of a run: a pinned source and a builder, or one binary with UCI options.
 
-A parameter that is added to a run has to fit its engine, and to start at the value that this has.
-
 The settings that decide what is built are stored with the run; folders and timeouts are those of
 this machine.
 """

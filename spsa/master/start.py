@@ -172,16 +172,12 @@ def _created(
     pairs = zip(space.parameters, rules.space.parameters, strict=True)
     steps = {p.name: p.step for was, p in pairs if p.step != was.step}
     write_keys(config.run.params, "step", steps)
-    others = () if origin is None else _other_source(origin, row)
-    notes = (*begins, *others, *more, *_rounded(config), *_out_of_order(rules.space))
-    return Prepared(run=run, delivery=delivery, notes=notes)
-
-
-def _other_source(origin: Origin, row: Run) -> Iterator[str]:
-    """A note where what the rule knew may not hold."""
-    if origin.same_engine and row.source_sha256 != origin.run.source_sha256:
+    if origin and origin.same_engine and row.source_sha256 != origin.run.source_sha256:
         found = f"the engine's source is not that of run {origin.run.name}"
-        yield f"{found}: if it plays otherwise, start the run without --same-engine"
+        remedy = "if it plays otherwise, start the run without --same-engine"
+        begins = (*begins, f"{found}: {remedy}")
+    notes = (*begins, *more, *_rounded(config), *_out_of_order(rules.space))
+    return Prepared(run=run, delivery=delivery, notes=notes)
 
 
 def _rounded(config: Config) -> Iterator[str]:
