@@ -13,10 +13,11 @@ import numpy as np
 
 from benches.papers.suite import SIZES, ProblemGroup, ProblemSet, Suite
 from spsa.algorithms import create
+from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
 from spsa.algorithms.rule import Problem, State
 from spsa.core.params import Vector
-from spsa.master.verdict import WORTHWHILE, Filters, too_many_at_bounds
+from spsa.master.verdict import WORTHWHILE, misfit, too_many_at_bounds
 
 PAIRS = 75
 PARTS = (0.125, 0.25, 0.5, 1.0)
@@ -64,7 +65,7 @@ def _of_heat(suite: Suite, group: ProblemGroup) -> Iterator[Judged]:
         for i in range(len(group.families) * group.problems):
             family = group.families[i // group.problems]
             later = gains[after][i] - gains[k][i] if after == 2 * k else None
-            yield _judged(family, _one(rule, states[k], i), k, float(gains[k][i]), later)
+            yield _judged(family, *_one(rule, states[k], i), k, float(gains[k][i]), later)
 
 
 def _gain(field: ProblemSet, theta: Vector) -> Vector:
@@ -73,11 +74,11 @@ def _gain(field: ProblemSet, theta: Vector) -> Vector:
     return gain
 
 
-def _one(rule: Mixture, bank: State, i: int) -> Filters:
-    """The filters of one problem alone."""
+def _one(rule: Mixture, bank: State, i: int) -> tuple[Mixture, Bank]:
+    """The rule and the filters of one problem alone."""
     values = {name: getattr(rule.problem, name)[i] for name in ("start", "lower", "upper", "unit")}
     problem: Problem = replace(rule.problem, **values)
-    return Filters(replace(rule, problem=problem), _at(bank, i))
+    return replace(rule, problem=problem), _at(bank, i)
 
 
 def _at(state: State, i: int) -> State:
@@ -87,16 +88,18 @@ def _at(state: State, i: int) -> State:
     return replace(state, **its)
 
 
-def _judged(family: str, one: Filters, k: int, gain: float, brought: float | None) -> Judged:
-    problem, theta = one.mixture.problem, one.mixture.theta(one.bank)
-    estimated = float(one.bank.gained(np.array([problem.start, theta]))[-1])
+def _judged(
+    family: str, rule: Mixture, bank: Bank, k: int, gain: float, brought: float | None
+) -> Judged:
+    problem, theta = rule.problem, rule.theta(bank)
+    estimated = float(bank.gained(np.array([problem.start, theta]))[-1])
     is_known = not too_many_at_bounds(theta, problem.lower, problem.upper)
-    more = one.elo_of(one.pairs)
+    more = rule.elo_of(bank, float(bank.pairs[0]))
     return Judged(
         family=family,
         estimated=estimated if is_known else None,
         gain=gain,
-        stops=is_known and more < WORTHWHILE and one.misfit(k) <= MAX_MISFIT,
+        stops=is_known and more < WORTHWHILE and misfit(bank, k) <= MAX_MISFIT,
         more=more,
         brought=brought,
     )

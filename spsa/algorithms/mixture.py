@@ -97,13 +97,14 @@ import numpy as np
 
 from spsa.algorithms.balanced_signs import balanced_signs
 from spsa.algorithms.filter_bank import ELO, FORGETTING, OUTLIER, Bank
-from spsa.algorithms.rule import Belief, Outcome, Perturbation, Rule, State, Vector, along
+from spsa.algorithms.rule import Belief, Outcome, Perturbation, Rule, State, Vector, along, total
 from spsa.algorithms.state import Carry
 
 _NARROWEST, _CAREFUL, _WIDEST = 0.35, 0.8, 1.75  # c_i, in steps
 _WIDE_FOR, _NARROWING = 1500.0, 0.05  # pairs after which the widest falls, and its exponent
 _KNOWN = 14_000.0  # h_i K B, Elo times pairs, from which on c_i is at most 1 step
 _MISSED = 60.0  # Elo by which results miss the predictions, from which on r < 1
+_PARTS = 60  # of the games to come, for the integration of the variances
 MAX_MISFIT = 2.0  # phi above which what the filters are sure of is not to be relied on
 
 
@@ -144,6 +145,25 @@ class Mixture(Rule):
         widest = np.maximum(widest * _caution(bank), _CAREFUL)
         widths: Vector = np.clip(np.sqrt(_KNOWN / told), _NARROWEST, widest)
         return widths
+
+    def elo_of(self, bank: Bank, pairs: float) -> float:
+        """Elo that so many more pairs are expected to gain.
+
+        That is h_j times what the variances v_j lose. Of many iterations of B pairs each,
+
+            dv/dp = -(1 - lambda_j) A_j^2 v^2 / (tau^2 + B sum A_j^2 v)
+            A_j   = 2 c_i h_j ln 10 / 200
+
+        which is integrated in small parts, each with the sum at its start and the present c. What
+        the filters disagree about is left out.
+        """
+        squared = (2.0 * self.widths(bank) * self.per_step) ** 2
+        kept, each, variance = 1.0 - FORGETTING, pairs / _PARTS, bank.variance
+        for _ in range(_PARTS):
+            known = bank.tau2 + self.problem.pairs * total(squared * variance)
+            variance = variance / (1.0 + kept * each * squared / known * variance)
+        lost = total(bank.variance) - total(variance)
+        return float(np.sum(bank.weight() * (self.per_step * (200 / log(10)) * lost)))
 
     def tell(self, state: State, outcome: Outcome) -> Bank:
         bank: Bank = state

@@ -9,13 +9,12 @@ both.
 
 from dataclasses import dataclass
 from enum import StrEnum
-from math import floor, log, sqrt
+from math import floor, sqrt
 
 import numpy as np
 
-from spsa.algorithms.filter_bank import FORGETTING, Bank
+from spsa.algorithms.filter_bank import Bank
 from spsa.algorithms.mixture import MAX_MISFIT, Mixture
-from spsa.algorithms.rule import total
 from spsa.core.params import Space, Vector
 from spsa.db.tables import Run
 from spsa.errors import UnusableState
@@ -23,60 +22,21 @@ from spsa.lifecycle import RunStatus
 from spsa.master.session import tuning_of
 from spsa.text import plural
 
-_PARTS = 60  # of the games to come, for the integration of the variances
 _AT_BOUND = 0.01  # steps
 _MANY = 0.25  # of the parameters
 _FEWEST = 50  # games; fewer say nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """The filters that are the rule of a run, and their state."""
+def misfit(bank: Bank, results: int) -> float:
+    """The mean squared error of the best filter's predictions, over what chance explains.
 
-    mixture: Mixture
-    bank: Bank
-
-    @property
-    def elo_per_step(self) -> Vector:
-        """h, shape (J, 1)."""
-        return self.mixture.per_step * (200 / log(10))
-
-    @property
-    def pairs(self) -> float:
-        """The game pairs that they have seen."""
-        return float(self.bank.pairs[0])
-
-    def misfit(self, results: int) -> float:
-        """The mean squared error of the best filter's predictions, over what chance explains.
-
-        About 1 if the model is right; chi_j is that sum (`spsa.algorithms.mixture`).
-        """
-        return float(self.bank.surprise.min()) / results
-
-    def elo_of(self, pairs: float) -> float:
-        """Elo that so many more pairs are expected to gain.
-
-        That is h_j times what the variances v_j lose. Of many iterations of B pairs each,
-
-            dv/dp = -(1 - lambda_j) A_j^2 v^2 / (tau^2 + B sum A_j^2 v)
-            A_j   = 2 c_i h_j ln 10 / 200
-
-        which is integrated in small parts, each with the sum at its start and the present c. What
-        the filters disagree about is left out.
-        """
-        bank, each = self.bank, pairs / _PARTS
-        squared = (2.0 * self.mixture.widths(bank) * self.mixture.per_step) ** 2
-        kept = 1.0 - FORGETTING
-        variance = bank.variance
-        for _ in range(_PARTS):
-            known = bank.tau2 + self.mixture.problem.pairs * total(squared * variance)
-            variance = variance / (1.0 + kept * each * squared / known * variance)
-        lost = total(bank.variance) - total(variance)
-        return float(np.sum(bank.weight() * (self.elo_per_step * lost)))
+    About 1 if the model is right; chi_j is that sum (`spsa.algorithms.mixture`).
+    """
+    return float(bank.surprise.min()) / results
 
 
-def filters_of(run: Run) -> tuple[Filters | None, str]:
-    """The filters of a run, or None and why the Elo gained is not known, as a clause."""
+def filters_of(run: Run) -> tuple[tuple[Mixture, Bank] | None, str]:
+    """A run's rule and filters, or None and why the Elo gained is not known, as a clause."""
     if not run.tunes:
         return None, "nothing is tuned"
     if run.applied == 0:
@@ -88,14 +48,14 @@ def filters_of(run: Run) -> tuple[Filters | None, str]:
         _, theta = (space.steps(values) for values in (run.start_theta, run.theta))
     except UnusableState:
         return None, "this program cannot read the state of the run"
-    if not (isinstance(observed.rule, Mixture) and isinstance(state.rule, Bank)):
+    rule, bank = observed.rule, state.rule
+    if not (isinstance(rule, Mixture) and isinstance(bank, Bank)):
         return None, f"{run.algorithm} does not estimate it"
     if many := too_many_at_bounds(theta, space.lower, space.upper):
         return None, f"theta is at a bound of {plural(many, 'parameter')}"
-    found = Filters(observed.rule, state.rule)
-    if (games := round(2 * found.pairs)) < _FEWEST:
+    if (games := round(2 * float(bank.pairs[0]))) < _FEWEST:
         return None, f"it rests on {plural(games, 'game')}, too few"
-    return found, ""
+    return (rule, bank), ""
 
 
 def too_many_at_bounds(theta: Vector, lower: Vector, upper: Vector) -> int:
@@ -155,16 +115,17 @@ def verdict(run: Run, *, said_stop: bool = False) -> Verdict:
     filters, why = filters_of(run)
     if filters is None:
         return Verdict(None, why, None, *planned)
-    space = Space.from_json(run.space)
+    (rule, bank), space = filters, Space.from_json(run.space)
     path = np.array([space.steps(run.start_theta), space.steps(run.theta)])
-    gained, misfit = float(filters.bank.gained(path)[-1]), filters.misfit(run.applied)
-    if misfit > MAX_MISFIT * limit:
+    gained, missed = float(bank.gained(path)[-1]), misfit(bank, run.applied)
+    if missed > MAX_MISFIT * limit:
         scatter = (
-            f"{planned[1]}; results scatter {sqrt(misfit):.1f} times as widely as the rule "
+            f"{planned[1]}; results scatter {sqrt(missed):.1f} times as widely as the rule "
             "predicts, so it cannot say what more games bring"
         )
         return Verdict(gained, "", None, planned[0], scatter)
-    more = MoreGames(games=round(2 * filters.pairs), elo=filters.elo_of(filters.pairs))
+    pairs = float(bank.pairs[0])
+    more = MoreGames(games=round(2 * pairs), elo=rule.elo_of(bank, pairs))
     return Verdict(gained, "", more, *_advice(run, more, WORTHWHILE * limit))
 
 

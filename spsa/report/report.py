@@ -73,7 +73,7 @@ def history(store: Store, run: Run, points: int = POINTS) -> RunHistory:
         at=tuple(point.at for point in path),
         parameters=tuple(one for one in parameters(run, path) if one.active),
         measured=measured(run, store.matches(run.id)),
-        gain=None if filters is None else tuple(filters.bank.gained(theta).tolist()),
+        gain=None if filters is None else tuple(filters[1].gained(theta).tolist()),
     )
 
 

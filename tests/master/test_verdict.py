@@ -18,7 +18,7 @@ from spsa.algorithms.mixture import Mixture
 from spsa.algorithms.rule import Outcome, Problem
 from spsa.db.tables import Compared
 from spsa.lifecycle import RunStatus
-from spsa.master.verdict import Advice, Filters, verdict
+from spsa.master.verdict import Advice, misfit, verdict
 from spsa.report.matches import measured_gain, opponent_of
 
 BOTH = "plus", "minus"
@@ -45,16 +45,16 @@ def filters(n=4, pairs=75):
     )
     rule = create("mixture", {}, problem)
     assert isinstance(rule, Mixture)
-    return Filters(rule, rule.start())
+    return rule, rule.start()
 
 
-def after(one, results):
+def after(rule, state, results):
     """The filters after so many results in which both sides are equal."""
-    state, rng, pairs = one.bank, np.random.default_rng(1), one.mixture.problem.pairs
+    rng, pairs = np.random.default_rng(1), rule.problem.pairs
     even = np.array([0.05, 0.2, 0.5, 0.2, 0.05]) * pairs
     for _ in range(results):
         k = round(float(state.pairs[0]) / pairs) + 1
-        asked = one.mixture.ask(state, k, rng)
+        asked = rule.ask(state, k, rng)
         outcome = Outcome(
             k=k,
             centre=asked.centre,
@@ -63,18 +63,20 @@ def after(one, results):
             a_k=asked.a_k,
             c_k=asked.c_k,
         )
-        state = one.mixture.tell(state, outcome)
-    return replace(one, bank=state)
+        state = rule.tell(state, outcome)
+    return state
 
 
 def test_what_more_games_bring_is_what_the_filters_learn_from_them():
-    now = after(filters(), 40)
-    later: Bank = after(now, 40).bank
-    lost = (now.bank.variance - later.variance).sum(axis=-1, keepdims=True)
-    expected = float(np.sum(now.bank.weight() * now.elo_per_step * lost))
-    assert now.elo_of(40 * 75) == pytest.approx(expected, rel=0.05)
-    assert now.elo_of(10 * 75) < now.elo_of(40 * 75) < now.elo_of(400 * 75)
-    assert now.misfit(40) < 1.0, "even results surprise nobody"
+    rule, before = filters()
+    now: Bank = after(rule, before, 40)
+    later: Bank = after(rule, now, 40)
+    lost = (now.variance - later.variance).sum(axis=-1, keepdims=True)
+    expected = float(np.sum(now.weight() * rule.per_step * (200 / np.log(10)) * lost))
+    ten, forty, many = (rule.elo_of(now, results * 75) for results in (10, 40, 400))
+    assert forty == pytest.approx(expected, rel=0.05)
+    assert ten < forty < many
+    assert misfit(now, 40) < 1.0, "even results surprise nobody"
 
 
 def test_what_is_known_and_what_to_do(store, monkeypatch):
@@ -93,8 +95,9 @@ def test_what_is_known_and_what_to_do(store, monkeypatch):
         for more in facts.get("told", [None]):
             with monkeypatch.context() as patch:
                 if more is not None:
-                    patch.setattr(Filters, "elo_of", lambda *_, more=more: more)
-                    patch.setattr(Filters, "misfit", lambda *_: facts.get("misfit", 1.0))
+                    patch.setattr(Mixture, "elo_of", lambda *_, more=more: more)
+                    missed = facts.get("misfit", 1.0)
+                    patch.setattr("spsa.master.verdict.misfit", lambda *_, missed=missed: missed)
                 found = verdict(run, said_stop=stops)
             stops = found.advice is Advice.STOP
             yield f"{found.advice}: {found.reason}"

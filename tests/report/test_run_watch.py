@@ -8,11 +8,11 @@ from dataclasses import replace
 from builders import space_from, stage
 from engines.faulty import wait_until
 
+from spsa.algorithms.mixture import Mixture
 from spsa.config import load_config
 from spsa.config.settings import FleetSection, NotifySection
 from spsa.db.run_queries import ALARM, ALARM_OVER, NEWS, VERDICT
 from spsa.db.tables import Compared
-from spsa.master.verdict import Filters
 from spsa.report import run_watch
 from spsa.report.events import Alarm, AlarmKey, AlarmKind, told_alarms
 from spsa.report.events import told as told_in
@@ -94,10 +94,10 @@ def test_a_verdict_to_stop_is_an_event_that_later_ones_lean_on(
         told = sqlite_store.events(staged.run.id, kinds=[VERDICT])
         return [event.detail["advice"] for event in told]
 
-    monkeypatch.setattr(Filters, "misfit", lambda *_: 1.0)
+    monkeypatch.setattr("spsa.master.verdict.misfit", lambda *_: 1.0)
     with watched(staged, config(tmp_path, sqlite_url)):
         for more, expected in ((2.0, []), (0.9, ["stop"]), (1.4, ["stop"]), (1.6, ["go on"])):
-            monkeypatch.setattr(Filters, "elo_of", lambda *_, more=more: more)
+            monkeypatch.setattr(Mixture, "elo_of", lambda *_, more=more: more)
             wait_until(lambda expected=expected: said()[-1:] == expected)
             assert status(sqlite_store, staged.now()).verdict.advice == (expected or ["go on"])[0]
     assert said() == ["stop", "go on"]
