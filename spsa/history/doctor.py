@@ -102,9 +102,7 @@ class RunRows:
 def check_run(store: Store, run: Run, tuning: Tuning | None = None) -> list[str]:
     """All violations of a run's invariants, each a sentence.
 
-    Args:
-        tuning: the run's rule, to compute all its proposals and theta again; None skips that, and
-            so do gaps in the log.
+    With `tuning`, its rule, proposals and theta are computed again, unless the log has gaps.
     """
     rows = _read(store, run)
     gaps = _different(chain(_numbers(rows), _steps(rows), _purges(rows)))

@@ -101,14 +101,9 @@ def replay(tuning: Tuning, results: Results) -> Iterator[Update]:
 
 
 def theta_at(store: Store, run: Run, tuning: Tuning, k: int, *, as_applied: bool = False) -> Update:
-    """Theta after the result k, and what else was known then.
+    """Theta after the result k, and what else was known then; NothingToDo if there is no such yet.
 
-    Args:
-        as_applied: whether with the games that counted when k was applied; otherwise with those
-            that count now.
-
-    Raises:
-        NothingToDo: the run has fewer results.
+    With `as_applied` it is of the games that counted when k was applied, else of those that do now.
     """
     if k > run.applied:
         raise NothingToDo(
@@ -127,11 +122,7 @@ _TRIES = 20
 
 
 def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgePlan:
-    """Plan a purge of a run.
-
-    Raises:
-        NothingToDo: no counted result is selected.
-    """
+    """Plan a purge of a run; NothingToDo if no counted result is selected."""
     matches = store.matching(run.id, selection)
     if not matches:
         raise NothingToDo(f"no counted result of run {run.name} is selected: nothing to purge")
@@ -148,8 +139,7 @@ def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgeP
 def carry_out(store: Store, tuning: Tuning, plan_: PurgePlan, actor: str, reason: str) -> Purge:
     """Carry out a plan; if the run has moved meanwhile, plan the same selection again.
 
-    Raises:
-        NothingToDo: the results have been purged meanwhile.
+    NothingToDo: the results have been purged meanwhile.
     """
     for _ in range(_TRIES):
         try:

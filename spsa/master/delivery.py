@@ -104,8 +104,7 @@ class Delivery(ABC):
     def prepare(self, plus: Values, minus: Values) -> Sides:
         """Build and publish two engines with these values, which may take minutes.
 
-        Raises:
-            BuildFailed: with the output of the compiler or the engine, and the values.
+        BuildFailed has the output of the compiler or the engine, and the values.
         """
         found = _alike(self.by_kind(plus, minus), self.refused)
         required = {tuple(sorted({*one.requires, *self.require})): one for one in found}

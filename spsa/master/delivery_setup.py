@@ -96,14 +96,9 @@ def delivery_of(
 ) -> tuple[Delivery, tuple[str, ...]]:
     """A run's delivery, and notes for the user about its source.
 
-    Args:
-        run: the run, whose settings and source are kept, and whose engine has been tried; None for
-            a new one, as config.toml describes it.
-        store: where workers build the engines, if the run wants that; without, this machine does.
-
-    Raises:
-        InvalidInput: this machine cannot build them, or may not.
-        TuningError: the source of the run is no longer available.
+    Settings and source of `run` are kept, and its engine has been tried; without one, the delivery
+    is that of config.toml. With `store`, workers build the engines if that is wanted. InvalidInput:
+    this machine cannot build them, or may not. TuningError: the source of the run is gone.
     """
     build, game_settings = config.build, config.game_settings
     own = None if run is None else RunSettings.of(run)
@@ -195,9 +190,7 @@ def shared_files(config: Config) -> dict[str, bytes]:
     """Make the book and the side files of a new run available where its binaries will be.
 
     Those for the database are returned by their hashes; others are copied to `engines_path`.
-
-    Raises:
-        TuningError: a file is gone, or has changed since config.toml was read.
+    TuningError: a file is gone, or has changed since config.toml was read.
     """
     game_settings = config.game_settings
     wanted = {file.sha256: Path(file.path) for file in game_settings.engine_files.values()}

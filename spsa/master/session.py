@@ -134,11 +134,7 @@ def differences(
 
 
 def tuning_of(run: Run) -> Tuning:
-    """The space and the rule of a run, from its own settings.
-
-    Raises:
-        UnusableState: this program has no such rule, or the rule has no such settings.
-    """
+    """The space and rule of a run, by its settings; UnusableState if this program lacks them."""
     settings = RunSettings.of(run)
     if faults := settings_faults(run.algorithm, settings.rule):
         found = "; ".join(f"{key}: {found}, {remedy}" for key, found, remedy in faults)
@@ -184,8 +180,7 @@ class MasterSession(ABC, Generic[T]):
     def run(self) -> T | None:
         """Act until the end, and return what came of it; None when stopped before that.
 
-        Raises:
-            MasterLeaseLost: another master holds the run now.
+        MasterLeaseLost: another master holds the run now.
         """
         with self.delivery:
             while not self.stopping.is_set():

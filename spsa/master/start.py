@@ -80,9 +80,7 @@ def checked_space(config: Config, *, is_played: bool = False) -> Space:
     """The space of params.toml, after every check that does not need a build.
 
     The book, which may be large, is read last, and only if it `is_played` or something is wrong.
-
-    Raises:
-        InvalidInput: all faults of both files, and of the constants or options that they name.
+    InvalidInput has all faults of both files, and of the constants or options that they name.
     """
     space, found = readable_params(config.run.params)
     faults = (*missing_files(config), *unwritten_games(config), *found)
@@ -122,12 +120,8 @@ def prepare(config: Config, store: Store, space: Space, origin: Origin | None = 
     """The run of config.toml, which is created if it does not exist, at `origin` if that is given.
 
     If several masters start at once, one creates the run and the others find it. `space` is the
-    checked one of the files.
-
-    Raises:
-        InvalidInput: a file has changed since it was checked.
-        NothingToDo: the run of this name has ended, or the run of `origin` has fewer results.
-        TuningError: the source of the run is no longer available.
+    checked one of the files. InvalidInput: a file has changed since. NothingToDo: the run of this
+    name has ended, or that of `origin` has fewer results. TuningError: the run's source is gone.
     """
     known = store.find_run(config.run.name)
     # one whose first engines could not be built is replaced, if files and origin say all of it

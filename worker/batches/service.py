@@ -73,9 +73,8 @@ def server_of(settings: Settings, environment: MutableMapping[str, str]) -> tupl
 def checked_url(text: str, *, plain_http: bool) -> str:
     """The URL of a server, without a slash at its end.
 
-    Raises:
-        InvalidInput: it is no such URL, or it would send the token to another machine unencrypted
-            and `plain_http` does not allow that.
+    InvalidInput: it is none, or sends the token to another machine unencrypted and `plain_http`
+    does not allow that.
     """
     try:
         parts = urlsplit(text)
@@ -115,8 +114,7 @@ def _token_fault(place: Path | str, found: str) -> InvalidInput:
 def run_worker(settings: Settings, limits: EngineLimits) -> int:
     """Play the runs of the server or the database; the exit code.
 
-    Raises:
-        Restart: a remote worker has replaced its file, and has to start it.
+    Restart: a remote worker has replaced its file, and has to start it.
     """
     server = server_of(settings, os.environ)
     service = Service(settings, limits, Interrupts().of_this_process())
