@@ -40,6 +40,8 @@ _PROGRAM = re.compile(
 )
 _CMAKE = "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build"
 _CMAKE_PROGRAM = re.compile(r"(?:add_executable|project)\s*\(\s*([\w.+-]+)")
+_UNITS = (".c", ".cc", ".cpp", ".cxx")
+_UNIT = re.compile(r'(?m)^\s*#\s*include\s*"([^"\n]+\.(?:c|cc|cpp|cxx))"')
 _FOR_TUNING = r"\w*(?i:tun(?:e|ing|able)|spsa)\w*"
 _GUARDED = re.compile(
     rf"^\s*#\s*if(?:def)?\s+(?:defined\s*\(?\s*)?(?P<define>{_FOR_TUNING})"
@@ -98,7 +100,7 @@ def read_source(source: Path) -> EngineFiles:
             raise InvalidInput.of(source, "SOURCE", found, BY_OPTIONS)
         texts, unread = _read(source, (path for path in files if path not in others))
         if texts or unread:
-            command, binary = _command(source, [*texts, *unread])
+            command, binary = _command(source, {**dict.fromkeys(unread, ""), **texts})
             build: Table = {"command": command, "binary": binary}
             return EngineFiles(source, build, texts, unread, _switches(source))
         inner = [*source.glob("*/Cargo.toml")]
@@ -167,10 +169,11 @@ def _files(root: Path, suffixes: tuple[str, ...], foreign: re.Pattern[str]) -> I
                 yield Path(folder, name)
 
 
-def _command(root: Path, sources: Sequence[str]) -> tuple[tuple[str, ...], str]:
+def _command(root: Path, sources: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
     """What to run in the folder of the source, and the path of the binary that it makes.
 
-    From a Makefile or a CMakeLists.txt, else one call of the compiler for all `sources`.
+    From a Makefile or a CMakeLists.txt, else one call of the compiler for all `sources`, without
+    those that another one includes.
     """
     below = sorted({name.split("/")[0] for name in sources if "/" in name})
     cmake = _text(root / "CMakeLists.txt")
@@ -184,7 +187,12 @@ def _command(root: Path, sources: Sequence[str]) -> tuple[tuple[str, ...], str]:
         name = own[0][1] if own else "engine"
         alone = not own or own[0][0][0] != "a" or len(made) < 3  # the project, and one program
         return ("sh", "-c", _CMAKE + ("" if alone else f" --target {name}")), f"build/{name}"
-    units = [name for name in sources if name.endswith((".c", ".cc", ".cpp", ".cxx"))]
+    included = {PurePosixPath(n).name for text in sources.values() for n in _UNIT.findall(text)}
+    units = [
+        name
+        for name in sources
+        if name.endswith(_UNITS) and PurePosixPath(name).name not in included
+    ]
     plain = all(name.endswith(".c") for name in units)
     compiler = ("cc", "-O3") if plain else ("c++", "-O3", "-std=c++20")
     return (*compiler, "-o", "engine-to-tune", *units, "-pthread", "-lm"), "engine-to-tune"

@@ -116,8 +116,8 @@ def _entries(tree: Node, scope: tuple[str, ...] = (), depth: int = 0) -> Iterato
 
     They are written `name = value`, `name: type = value`, `type name: value` or, where they end
     with semicolons or are rows of numbers, also `name, value, and more`. A range stands behind the
-    value, `name = value; 1..=9; step = 2;` or `name = value (1..=9);`, or before it,
-    `name: 1..=9 = value`.
+    value, `name = value; 1..=9; step = 2;`, `name = value (1..=9);` or `name => value | 1..=9;`, or
+    before it, `name: 1..=9 = value`.
     """
     tokens = tree.children[1:-1]
     if [token.type for token in tokens[1:4]] == [",", "primitive_type", ","]:
@@ -190,6 +190,8 @@ def _entry(tokens: Tokens, scope: tuple[str, ...]) -> Entry | None:
         return None
     if len(value) > 1 and any(token.type in _RANGES for token in value[-1].children):
         value.pop()
+    elif any(token.type in _RANGES for token in value):  # behind a bar
+        value = _split(value, "|")[0]
     around = [*tokens[mark + 1 : start - 1], *tokens[: mark - 1]]
     told = around if any(token.type in _RANGES for token in around) else []
     behind = tuple(_numbers([*told, *tokens[tokens.index(value[-1]) + 1 :]]))
