@@ -9,6 +9,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy.orm import contains_eager
 
 from spsa.core.json_values import Text, checked
 from spsa.db.base import execute, time_from_now
@@ -36,20 +37,6 @@ _OWNER = select(Worker.host).where(Worker.id == sa.bindparam("worker_id")).scala
 _OF_TOKEN = select(*Machine.__table__.c, _OWNER.label("owner")).where(
     Machine.secret_sha256 == sa.bindparam("sha256"), Machine.invited_by.is_not(None)
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedBatch:
-    """A batch that a machine failed, or whose lease it lost, so often; the last reason."""
-
-    run: str
-    iteration_number: int
-    seq: int
-    failures: int
-    lost_leases: int
-    sha256: str | None
-    reason: str | None
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,12 +185,14 @@ class MachineQueries(Database):
             found = connection.execute(failed.group_by(FailureRow.machine))
             return {row[0]: row[1] for row in found}
 
-    def failures_of(self, machine: str, last: int) -> list[FailedBatch]:
-        """The batches that a machine failed last, of all runs, the newest first."""
-        place = (Run.name.label("run"), Iteration.iteration_number, Batch.seq)
-        its = select(*place, *FailureRow.__table__.c).join_from(FailureRow, Batch)
-        its = its.join(Iteration).join(Run).where(FailureRow.machine == machine)
-        return self._values(FailedBatch, its.order_by(FailureRow.at.desc(), Batch.id).limit(last))
+    def failures_of(self, machine: str, last: int) -> list[FailureRow]:
+        """The batches that a machine failed last, of all runs, the newest first; with their run."""
+        its = select(FailureRow).join(FailureRow.batch).join(Batch.iteration).join(Iteration.run)
+        batch = contains_eager(FailureRow.batch).load_only(Batch.seq)
+        iteration = batch.contains_eager(Batch.iteration).load_only(Iteration.iteration_number)
+        its = its.options(iteration.contains_eager(Iteration.run).load_only(Run.name))
+        newest = its.order_by(FailureRow.at.desc(), Batch.id).limit(last)
+        return self._rows(newest.where(FailureRow.machine == machine))
 
     def engines_played(self, run_id: int, worker: str, last: int) -> list[PlayedEngines]:
         """What a worker played of a run, the newest engines first."""

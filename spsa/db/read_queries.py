@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import and_, func, or_, select
-from sqlalchemy.orm import Session, joinedload, load_only
+from sqlalchemy.orm import Session, contains_eager, joinedload, load_only
 
 from spsa.core import Values
 from spsa.core.scoring import Tally
@@ -25,7 +25,6 @@ from spsa.db.tables import (
     Iteration,
     Run,
     Step,
-    Worker,
 )
 from spsa.db.worker_queries import claim_of, shared
 from spsa.errors import NothingToDo
@@ -85,13 +84,15 @@ class WorkerRow(Measured):
 class VoidGame:
     """A void game of a batch, with the values of the engine at fault and its binary."""
 
-    iteration_number: int
-    seq: int
-    machine: str | None
+    batch: Batch
     kept: KeptVoid
     parameters: Values
     options: dict[str, str]
     sha256: str
+
+    @property
+    def machine(self) -> str | None:
+        return None if self.batch.void_worker is None else self.batch.void_worker.host
 
 
 class ReadQueries(Database):
@@ -231,25 +232,17 @@ class ReadQueries(Database):
 
     def void_games(self, run_id: int, last: int) -> list[VoidGame]:
         """The void games that workers have kept of the newest `last` batches with any, in order."""
-        statement = (
-            select(Batch, Iteration, Worker.host)
-            .join(Iteration, Iteration.id == Batch.iteration_id)
-            .outerjoin(Worker, Worker.id == Batch.void_worker_id)
-            .where(Iteration.run_id == run_id, Batch.void_log.is_not(None), NOT_PURGED)
-            .order_by(Iteration.iteration_number.desc(), Batch.seq.desc())
-            .limit(last)
-        )
-        with self._read() as connection, Session(connection) as session:
-            newest = session.execute(statement).all()
+        kept = select(Batch).where(Batch.void_log.is_not(None), NOT_PURGED)
+        known = contains_eager(Batch.iteration), joinedload(Batch.void_worker)
+        its = kept.join(Batch.iteration).where(Iteration.run_id == run_id).options(*known)
+        newest = its.order_by(Iteration.iteration_number.desc(), Batch.seq.desc()).limit(last)
         return [
             VoidGame(
-                iteration_number=iteration.iteration_number,
-                seq=batch.seq,
-                machine=machine,
+                batch=batch,
                 kept=kept,
-                **{n: getattr(iteration, f"{kept.culprit or 'plus'}_{n}") for n in _OF_SIDE},
+                **{n: getattr(batch.iteration, f"{kept.culprit or 'plus'}_{n}") for n in _OF_SIDE},
             )
-            for batch, iteration, machine in reversed(newest)
+            for batch in self._rows(newest)[::-1]
             for kept in batch.void_log or ()
         ]
 

@@ -50,6 +50,12 @@ from spsa.lifecycle import (
 from spsa.text import NAME_LENGTH
 
 
+def _joined(**options: Any) -> Any:
+    """Another row, for the queries that load it."""
+    hidden: dict[str, Any] = dict.fromkeys(("init", "repr", "compare"), False)
+    return relationship(viewonly=True, lazy="raise", **hidden, **options)
+
+
 class EngineRow(Base, kw_only=True):
     """A published binary or file of a side; the bytes only if workers get it from here."""
 
@@ -207,6 +213,7 @@ class Iteration(Counts, Numbered, Base, kw_only=True):
     variants: Mapped[Variants] = mapped_column(default_factory=dict)
     match_number: Mapped[int | None] = optional()
     compared: Mapped[Compared | None] = optional(Stored(Compared, "compared"))
+    run: Mapped[Run] = _joined()
 
     __table_args__ = (
         UniqueConstraint("run_id", "iteration_number"),
@@ -403,12 +410,6 @@ class Worker(Numbered, Base, kw_only=True):
         return protocol.words_of(self.provides)
 
 
-def _joined(**options: Any) -> Any:
-    """Another row, for the queries that load it."""
-    hidden: dict[str, Any] = dict.fromkeys(("init", "repr", "compare"), False)
-    return relationship(viewonly=True, lazy="raise", **hidden, **options)
-
-
 class Batch(Counts, Leased, Numbered, Base, kw_only=True):
     """Whole pairs of one iteration with a seed: what a worker claims, plays and reports once.
 
@@ -449,6 +450,7 @@ class Batch(Counts, Leased, Numbered, Base, kw_only=True):
     iteration: Mapped[Iteration] = _joined()
     # who holds it or held it last
     worker: Mapped[Worker | None] = _joined(foreign_keys="Batch.worker_id")
+    void_worker: Mapped[Worker | None] = _joined(foreign_keys="Batch.void_worker_id")
 
     __table_args__ = (
         UniqueConstraint("iteration_id", "seq", "purge"),
@@ -500,6 +502,7 @@ class FailureRow(Base, kw_only=True):
     sha256: Mapped[protocol.Sha256 | None] = optional()
     reason: Mapped[protocol.Reason | None] = optional()  # of the last failure
     at: Mapped[datetime] = now_column()
+    batch: Mapped[Batch] = _joined()
 
     __table_args__ = (Index("ix_spsa_failure_at", "at"),)
 

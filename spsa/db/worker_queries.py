@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.orm import joinedload
 
 from spsa import protocol
 from spsa.core.game_settings import GameSettings
@@ -311,9 +312,8 @@ _OF_ITERATION = ("run_id", "iteration_number", "game_settings", "variants")
 
 def shared(connection: sa.Connection, iteration_id: int) -> Mapping[str, Any]:
     """What all claims of an iteration have in common."""
-    it = rows(connection, sa.select(Iteration).where(Iteration.id == iteration_id))[0]
-    names = (Run.name.label("run_name"), Run.seed.label("run_seed"))
-    run = connection.execute(sa.select(*names).where(Run.id == it.run_id)).one()
+    run = joinedload(Iteration.run).load_only(Run.name, Run.seed)
+    it = rows(connection, sa.select(Iteration).where(Iteration.id == iteration_id).options(run))[0]
     plus, minus = (
         protocol.ClaimedEngine(
             sha256=getattr(it, f"{side}_sha256"),
@@ -324,7 +324,8 @@ def shared(connection: sa.Connection, iteration_id: int) -> Mapping[str, Any]:
         for side in ("plus", "minus")
     )
     return {
-        **run._mapping,
+        "run_name": it.run.name,
+        "run_seed": it.run.seed,
         **{name: getattr(it, name) for name in _OF_ITERATION},
         "plus": plus,
         "minus": minus,

@@ -9,10 +9,9 @@ from enum import StrEnum
 from typing import Any
 
 from spsa.db import Store
-from spsa.db.machine_queries import FailedBatch
 from spsa.db.read_queries import VoidGame
 from spsa.db.run_queries import ALARM, ALARM_OVER, NEWS
-from spsa.db.tables import Event, Run
+from spsa.db.tables import Event, FailureRow, Run
 from spsa.report.table import Column, View, joined, shown, values
 
 _ALONE = 3
@@ -229,9 +228,9 @@ SETTINGS = View(
 """Of leaves."""
 
 
-def place(one: VoidGame | FailedBatch) -> str:
+def place(one: VoidGame | FailureRow) -> str:
     """Iteration and batch, as `compete --replay` takes them."""
-    return f"{one.iteration_number}.{one.seq}"
+    return f"{one.batch.iteration.iteration_number}.{one.batch.seq}"
 
 
 def binary(key: str, heading: str) -> Column:
@@ -243,7 +242,8 @@ VOIDS = View(
     "void games",
     (
         Column("", "batch", place, kind="name"),
-        *values("iteration_number", "seq"),
+        *values("iteration_number", of="batch.iteration"),
+        *values("seq", of="batch"),
         Column("", "pair", "kept.pair", lambda pair: str(pair + 1), rank=1),
         Column("", "plies", lambda game: len(_moves(game)), rank=1),
         Column("machine", "machine", kind="name", rank=3),

@@ -66,7 +66,7 @@ BATCHES = View(
 FAILED = View(
     "failed batches of its machine",
     (
-        Column("run", "run", kind="name"),
+        Column("run", "run", "batch.iteration.run.name", kind="name"),
         Column("", "batch", place, kind="name"),
         Column("failures", "failed", show=unless_zero),
         Column("lost_leases", "lease lost", show=unless_zero, note="it expired, and others played"),
