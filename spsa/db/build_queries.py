@@ -181,7 +181,7 @@ def _is_over(connection: sa.Connection, build: Build) -> bool:
     """Whether an order has failed, or its binaries are not in the database any more."""
     if build.status is BatchStatus.DONE:
         return _engines(connection, build) is None
-    return not _builders(connection, build)
+    return not execute(connection, "builders", build_id=build.id).scalar_one()
 
 
 _RESULT = ("plus_sha256", "minus_sha256", "plus_bench", "minus_bench", "binary_requires")
@@ -200,7 +200,7 @@ def _ordered(connection: sa.Connection, build: Build) -> OrderedBuild:
         engines=_engines(connection, build) if build.status is BatchStatus.DONE else None,
         requires=protocol.words_of(build.binary_requires),
         failures=(*((one.machine, one.reason) for one in failures), *_lost(build, len(failures))),
-        builders=_builders(connection, build),
+        builders=execute(connection, "builders", build_id=build.id).scalar_one(),
     )
 
 
@@ -221,12 +221,6 @@ def _engines(connection: sa.Connection, build: Build) -> tuple[EngineRow, Engine
         return None
     plus = replace(found[build.plus_sha256], bench=build.plus_bench, content=None)
     return plus, replace(found[build.minus_sha256], bench=build.minus_bench, content=None)
-
-
-def _builders(connection: sa.Connection, build: Build) -> int:
-    """How many active workers may carry out an order, or do so now."""
-    found: int = execute(connection, "builders", build_id=build.id).scalar_one()
-    return found
 
 
 def claim_build(

@@ -68,16 +68,11 @@ class WorkerQueries(Database):
         row = _leased(connection, request) or _claimed_before(connection, request)
         if row is None:
             return None
-        details = self._details_of(connection, row.iteration_id)
-        return claim_of(details, row, request.worker_id, request.claim_id)
-
-    def _details_of(self, connection: sa.Connection, iteration_id: int) -> Mapping[str, Any]:
-        known = self._details.get(iteration_id)
-        if known is None:
-            known = self._details[iteration_id] = shared(connection, iteration_id)
+        if (details := self._details.get(row.iteration_id)) is None:
+            details = self._details[row.iteration_id] = shared(connection, row.iteration_id)
             for oldest in list(self._details)[:-_DETAILS_KEPT]:
                 self._details.pop(oldest, None)
-        return known
+        return claim_of(details, row, request.worker_id, request.claim_id)
 
 
 def _register(
