@@ -104,10 +104,11 @@ def purge(
 def _refuse_unknown(store: Store, selection: Selection) -> None:
     """Refuse a worker or a host that the database does not know."""
     workers = store.workers()
-    for option in ("worker", "host"):
-        name, known = getattr(selection, option), {getattr(one, option) for one in workers}
+    names, hosts = {one.name for one in workers}, {one.host for one in workers}
+    for option, known in (("worker", names), ("host", hosts)):
+        name = getattr(selection, option)
         if name is not None and known and name not in known:
-            is_machine = option == "worker" and name in {one.host for one in workers}
+            is_machine = option == "worker" and name in hosts
             remedy = f"it is a machine: --host {name}" if is_machine else suggestion(name, known)
             found = f"the database knows no {name!r}; {remedy}"
             raise click.BadParameter(found, param_hint=f"--{option}")

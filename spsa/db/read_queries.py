@@ -1,17 +1,17 @@
 """The queries that only read: runs, their iterations and batches, workers, events."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import and_, func, or_, select
-from sqlalchemy.orm import Session, contains_eager, joinedload, load_only
+from sqlalchemy.orm import Session, contains_eager, joinedload, load_only, with_expression
 
 from spsa.core import Values
 from spsa.core.scoring import Tally
-from spsa.db.base import COUNTS, UtcTime, sums_of, time_from_now, written_out
+from spsa.db.base import COUNTS, sums_of, time_from_now, written_out
 from spsa.db.database import Database, rows
 from spsa.db.tables import (
     IS_ABANDONED,
@@ -25,11 +25,12 @@ from spsa.db.tables import (
     Iteration,
     Run,
     Step,
+    Worker,
 )
 from spsa.db.worker_queries import claim_of, shared
 from spsa.errors import NothingToDo
 from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
-from spsa.protocol import Claim, KeptVoid, Measured
+from spsa.protocol import Claim, KeptVoid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,35 +50,6 @@ class RunOverview:
     held_since: datetime | None
     has_master: bool
     live: bool  # has not ended, or has a validation that is not complete
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerRow(Measured):
-    """A row of the view spsa_worker_stats, read at `now` by the database's clock."""
-
-    worker: str
-    host: str
-    platform: str
-    cores: int
-    concurrency: int
-    version: str
-    sandbox: str | None
-    provides: str | None
-    last_seen_at: datetime
-    now: datetime
-    batches: int
-    games: int
-    games_leased: int
-    void_games: int
-    time_losses: int
-
-    @property
-    def name(self) -> str:
-        return self.worker
-
-    @property
-    def seconds_since_seen(self) -> float:
-        return max(0.0, (self.now - self.last_seen_at).total_seconds())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,10 +223,12 @@ class ReadQueries(Database):
         with self._read() as connection:
             return connection.execute(select(time_from_now())).scalar_one()
 
-    def workers(self) -> list[WorkerRow]:
+    def workers(self) -> list[Worker]:
         """All workers with their sums, the most recently seen first."""
-        columns = select(_STATS, time_from_now().label("now"))
-        return self._values(WorkerRow, columns.order_by(_STATS.c.last_seen_at.desc()))
+        found = select(Worker).join(_STATS, _STATS.c.worker == Worker.name)
+        sums = (with_expression(getattr(Worker, name), _STATS.c[name]) for name in _SUMS)
+        found = found.options(*sums, with_expression(Worker.now, time_from_now()))
+        return self._rows(found.order_by(Worker.last_seen_at.desc()))
 
     def events(
         self, run_id: int, last: int = 100, *, kinds: Sequence[str] | None = None
@@ -272,14 +246,8 @@ _OF_SIDE = ("parameters", "options", "sha256")
 _COUNTED = (*COUNTS, "void_games", "purged_games", "games_played", "target_games")
 _OVERVIEW = ("name", "status", "priority", "share", "applied", "max_iterations")
 
-_STATS = sa.table(
-    "spsa_worker_stats",
-    *(
-        sa.column(one.name, UtcTime() if one.type is datetime else None)
-        for one in fields(WorkerRow)
-        if one.name != "now"
-    ),
-)
+_SUMS = ("batches", "games", "games_leased", "void_games", "time_losses")
+_STATS = sa.table("spsa_worker_stats", *map(sa.column, ("worker", *_SUMS)))
 
 
 def _match(first: Iteration, kept: Any) -> Iteration:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import sqlalchemy as sa
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
-from sqlalchemy.orm import Mapped, mapped_column, relationship
+from sqlalchemy.orm import Mapped, mapped_column, query_expression, relationship
 
 from spsa import protocol
 from spsa.core import NOTHING_KNOWN, Builds, Estimates, Update, Values
@@ -376,7 +376,10 @@ class Machine(Base, kw_only=True):
 
 
 class Worker(Numbered, Base, kw_only=True):
-    """A worker process, and what it said of itself when it registered."""
+    """A worker process, and what it said of itself when it registered.
+
+    Only `ReadQueries.workers` reads what follows `now`, the time of the database.
+    """
 
     __tablename__ = "spsa_worker"
 
@@ -398,6 +401,12 @@ class Worker(Numbered, Base, kw_only=True):
     not_runs: Mapped[Annotated[Mapping[str, Any], protocol.SHORT] | None] = optional()
     # void games of the attempts that it failed, until its machine is released
     failed_void_games: Mapped[int] = number_column(0, sa.BigInteger)
+    now: Mapped[datetime] = query_expression()
+    batches: Mapped[int] = query_expression()
+    games: Mapped[int] = query_expression()
+    games_leased: Mapped[int] = query_expression()
+    void_games: Mapped[int] = query_expression()
+    time_losses: Mapped[int] = query_expression()
 
     __table_args__ = (
         Index("ix_spsa_worker_last_seen_at", "last_seen_at"),
@@ -408,6 +417,10 @@ class Worker(Numbered, Base, kw_only=True):
     def words(self) -> tuple[str, ...]:
         """What it provides."""
         return protocol.words_of(self.provides)
+
+    @property
+    def seconds_since_seen(self) -> float:
+        return max(0.0, (self.now - self.last_seen_at).total_seconds())
 
 
 class Batch(Counts, Leased, Numbered, Base, kw_only=True):

@@ -22,8 +22,7 @@ from spsa.core.params import Vector
 from spsa.core.scoring import chi_square_tail
 from spsa.db import Store
 from spsa.db.history_queries import WorkerShare
-from spsa.db.read_queries import WorkerRow
-from spsa.db.tables import Run, SetAsideRow
+from spsa.db.tables import Run, SetAsideRow, Worker
 from spsa.protocol import ACTIVE_SECONDS, words_of
 from spsa.report.events import Alarm, AlarmKind
 from spsa.report.table import (
@@ -292,7 +291,7 @@ class FleetMember:
     both are None where that was not asked for, or nothing was played.
     """
 
-    worker: WorkerRow
+    worker: Worker
     is_revoked: bool = False
     set_aside: tuple[SetAsideRow, ...] = ()
     failed_batches: int = 0

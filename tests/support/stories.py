@@ -33,9 +33,8 @@ from shell import Shell
 
 from spsa.core.scoring import Tally
 from spsa.db.master_queries import NewIteration
-from spsa.db.read_queries import WorkerRow
 from spsa.db.run_view import MasterLease, RunView
-from spsa.db.tables import EngineRow, Run
+from spsa.db.tables import EngineRow, Run, Worker
 from spsa.errors import TuningError
 from spsa.lifecycle import MachineRole
 from spsa.protocol import BatchResult, Claim, Failure, KeptVoid, Measured, RegisteredWorker
@@ -180,7 +179,7 @@ class Story:
             self.register(f"{machine}-1", **{"host": machine} | over)
         return self._workers[machine]
 
-    def workers(self) -> list[WorkerRow]:
+    def workers(self) -> list[Worker]:
         return sorted(self.store.workers(), key=attrgetter("name"))
 
     def here(self, *machines: str, **over: Any) -> None:
