@@ -29,27 +29,8 @@ from spsa.db.tables import (
 )
 from spsa.db.worker_queries import claim_of, shared
 from spsa.errors import NothingToDo
-from spsa.lifecycle import BatchStatus, IterationStatus, Purpose, RunStatus
+from spsa.lifecycle import BatchStatus, IterationStatus, Purpose
 from spsa.protocol import Claim, KeptVoid
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOverview:
-    """A row of the overview of all runs; `slots` is how many play for the run now.
-
-    `held_since` is when the oldest of the batches that they play was claimed.
-    """
-
-    name: str
-    status: RunStatus
-    priority: int
-    share: float
-    applied: int
-    max_iterations: int
-    slots: int
-    held_since: datetime | None
-    has_master: bool
-    live: bool  # has not ended, or has a validation that is not complete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +49,7 @@ class VoidGame:
 
 
 class ReadQueries(Database):
-    def run_overviews(self) -> list[RunOverview]:
+    def run_overviews(self) -> list[Run]:
         """All runs in the order of scheduling; ended runs come last, the most recent first."""
         in_use = and_(IS_LEASED, Batch.lease_expires_at >= time_from_now())
         open_ones = (
@@ -84,16 +65,16 @@ class ReadQueries(Database):
         )
         has_master = and_(Run.master_id.is_not(None), Run.lease_expires_at >= time_from_now())
         live = or_(Run.finished_at.is_(None), open_ones.c.run_id.is_not(None))
-        columns = (
-            *(getattr(Run, name) for name in _OVERVIEW),
-            func.coalesce(open_ones.c.slots, 0).label("slots"),
-            open_ones.c.held_since,
-            *(has_master.label("has_master"), live.label("live")),
+        found = select(Run).outerjoin(open_ones, open_ones.c.run_id == Run.id)
+        found = found.options(
+            load_only(*(getattr(Run, name) for name in _OVERVIEW)),
+            with_expression(Run.slots, func.coalesce(open_ones.c.slots, 0)),
+            with_expression(Run.held_since, open_ones.c.held_since),
+            with_expression(Run.has_master, has_master),
+            with_expression(Run.live, live),
         )
-        found = select(*columns).outerjoin_from(Run, open_ones, open_ones.c.run_id == Run.id)
         ended = (Run.finished_at.is_not(None), Run.finished_at.desc())
-        ordered = found.order_by(*ended, Run.priority.desc(), Run.id)
-        return self._values(RunOverview, ordered)
+        return self._rows(found.order_by(*ended, Run.priority.desc(), Run.id))
 
     def find_run(self, name: str) -> Run | None:
         """The run of this name, if there is one."""

@@ -105,7 +105,9 @@ class Compared:
 class Run(Numbered, Base, kw_only=True):
     """A run; theta holds the results of `applied` iterations, without what `purges` removed.
 
-    `start_state` is what its rule knew at the start, if it began where another run was.
+    `start_state` is what its rule knew at the start, if it began where another run was. Only
+    `ReadQueries.run_overviews` reads what follows `slots`: how many play for it now, when the
+    oldest of their batches was claimed, and whether it has not ended or has an open validation.
     """
 
     __tablename__ = "spsa_run"
@@ -136,6 +138,10 @@ class Run(Numbered, Base, kw_only=True):
     priority: Mapped[int] = number_column()
     share: Mapped[float] = number_column(1)
     purges: Mapped[int] = number_column()  # how many; theta is computed without their results
+    slots: Mapped[int] = query_expression()
+    held_since: Mapped[datetime | None] = query_expression()
+    has_master: Mapped[bool] = query_expression()
+    live: Mapped[bool] = query_expression()
 
     __table_args__ = (
         CheckConstraint("share > 0", name="share"),

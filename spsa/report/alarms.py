@@ -15,7 +15,6 @@ from spsa.algorithms.time_controls import TimeControlSums
 from spsa.core.params import Space
 from spsa.core.scoring import elo, score
 from spsa.db import Store
-from spsa.db.read_queries import RunOverview
 from spsa.db.tables import NARROW, Iteration, Run
 from spsa.errors import TuningError
 from spsa.lifecycle import IterationStatus, Purpose, RunStatus
@@ -62,7 +61,7 @@ def look(store: Store, run: Run, machines: Sequence[MachineReport] | None = None
 def runs_with_alarms(status_of: Callable[[str], Status]) -> View:
     """The table of runs with the number of alarms of each live one, by the status of its name."""
 
-    def count(run: RunOverview) -> int | None:
+    def count(run: Run) -> int | None:
         with suppress(TuningError):  # of a run that this program cannot read
             if run.live:
                 return len(status_of(run.name).alarms)

@@ -12,7 +12,6 @@ from spsa.core import Builds
 from spsa.core.json_values import as_written
 from spsa.db import Store
 from spsa.db.history_queries import Totals
-from spsa.db.read_queries import RunOverview
 from spsa.db.run_queries import VERDICT
 from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import Purpose, RunStatus
@@ -66,7 +65,7 @@ RUNS = View(
 )
 
 
-def progress(run: Run | RunOverview) -> str:
+def progress(run: Run) -> str:
     return f"{run.applied:,} of {plural(run.max_iterations, 'iteration')}"
 
 
@@ -74,7 +73,7 @@ def progress(run: Run | RunOverview) -> str:
 class EarlierRun:
     """The run of the database that ended last, and what its matches measured."""
 
-    run: RunOverview
+    run: Run
     measured: Strength
 
     def __str__(self) -> str:
@@ -431,7 +430,7 @@ def _parent(store: Store, run: Run) -> Parent | None:
     return Parent(run=name, at=at, games=games)
 
 
-def _earlier_run(store: Store, run: Run, overviews: Sequence[RunOverview]) -> EarlierRun | None:
+def _earlier_run(store: Store, run: Run, overviews: Sequence[Run]) -> EarlierRun | None:
     for one in (one for one in overviews if not one.live and one.max_iterations):
         its = store.run(one.name)
         if its.id < run.id:

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from spsa.db.read_queries import RunOverview
+from spsa.db.tables import Run
 from spsa.lifecycle import RunStatus
 from spsa.report.events import EVENTS, AlarmKind
 from spsa.report.html import environment, plotly_script
@@ -150,9 +150,7 @@ _WORKER_METRICS = (
 """Name, help and value; of a mapping of mappings a sample for each value of a label."""
 
 
-def metrics(
-    runs: Sequence[RunOverview], statuses: Sequence[Status], members: Sequence[FleetMember]
-) -> str:
+def metrics(runs: Sequence[Run], statuses: Sequence[Status], members: Sequence[FleetMember]) -> str:
     """All runs in short, those of `statuses` in detail, and every worker, for Prometheus."""
     by_run = [({"run": run.name}, run) for run in runs]
     in_detail = [({"run": one.run.name}, one) for one in statuses]
