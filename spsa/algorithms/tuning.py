@@ -162,11 +162,11 @@ class Tuning:
         Where the sides have no value of a parameter, it is too new, and they were equal. A rule
         multiplies a distance by the difference, so theta may stand for that value.
         """
-        both = PlayedValues(*({**theta, **side} for side in (played.plus, played.minus)))
+        plus, minus = (self.space.steps({**theta, **side}) for side in (played.plus, played.minus))
         return Outcome(
             k=k,
-            centre=self.space.midpoint(both),
-            difference=self.space.difference(both),
+            centre=(plus + minus) / 2,
+            difference=plus - minus,
             pentanomial=np.array(tally.pentanomial, dtype=np.float64),
             a_k=a_k,
             c_k=c_k,

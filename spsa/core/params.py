@@ -164,20 +164,12 @@ class Space:
 
         `uniform` has one draw from [0, 1) for each parameter, shared by both sides. An offset of 0
         does not perturb the parameter. Constraints hold on both sides, which may shorten the
-        difference: an update has to use `difference`, not the offset.
+        difference: an update has to use that of the values, not the offset.
         """
         grid = Grid(self.lower, self.upper, self.unit)
         sides = round_together(grid, *straddle(grid, centre, offset), uniform)
         plus, minus = (self._kept(self._values(side)) for side in sides)
         return PlayedValues(plus, minus)
-
-    def difference(self, played: PlayedValues) -> Vector:
-        """The played plus - minus, in steps, shape (n,)."""
-        return self.steps(played.plus) - self.steps(played.minus)
-
-    def midpoint(self, played: PlayedValues) -> Vector:
-        """The played point between plus and minus, in steps, shape (n,)."""
-        return (self.steps(played.plus) + self.steps(played.minus)) / 2
 
     def options(self, values: Mapping[str, float]) -> Values:
         """The UCI options for `values`: name -> number."""

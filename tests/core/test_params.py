@@ -38,6 +38,10 @@ def inside(space, fractions):
     return space.lower + fractions * (space.upper - space.lower)
 
 
+def both(space, played):
+    return space.steps(played.plus), space.steps(played.minus)
+
+
 def test_theta_counts_steps_of_the_active_parameters_in_file_order():
     assert [p.name for p in SPACE.active] == ["margin", "depth", "ratio", "real"]
     np.testing.assert_allclose(SPACE.start(), [10, 3, 7.5, 10])
@@ -65,7 +69,7 @@ def test_what_is_played_is_playable_and_symmetric(fractions, offset, uniform):
             assert p.minimum <= side[p.name] <= p.maximum
             assert side[p.name] == p.nearest(side[p.name])
     assert isinstance(played.plus["depth"], int)
-    difference = SPACE.difference(played)
+    difference = np.subtract(*both(SPACE, played))
     wanted = np.sign(offset) * np.maximum(2 * np.abs(offset), SPACE.unit)
     wanted = np.clip(np.where(offset == 0, 0, wanted), -(SPACE.upper - SPACE.lower), SPACE.upper)
     assert np.all(np.abs(difference) <= SPACE.upper - SPACE.lower + 1e-9)
@@ -79,12 +83,11 @@ def test_what_is_played_is_playable_and_symmetric(fractions, offset, uniform):
 def test_rounding_is_right_on_average(centre, offset):
     space = Space((DEPTH,))
     grid = (np.arange(200) + 0.5) / 200
-    pairs = [
-        space.realise(np.array([centre]), np.array([offset]), np.array([u])) for u in grid.tolist()
-    ]
-    mean = np.mean([space.difference(pair)[0] for pair in pairs])
+    asked = np.array([centre]), np.array([offset])
+    played = [both(space, space.realise(*asked, np.array([u]))) for u in grid.tolist()]
+    mean = np.mean([plus - minus for plus, minus in played])
     assert mean == pytest.approx(min(2 * offset, 5), abs=1 / 100)
-    middle = np.mean([space.midpoint(pair)[0] for pair in pairs])
+    middle = np.mean(played)
     assert middle == pytest.approx(np.clip(centre, 1 + offset, 6 - offset), abs=1 / 100)
 
 
@@ -109,7 +112,7 @@ def test_the_unit_a_continuous_parameter_is_written_in_does_not_matter(
     found = []
     for p in (REAL, scaled):
         space = Space(tuple(replace(p, name=f"p{i}") for i in range(4)))
-        found.append(space.difference(space.realise(inside(space, fractions), offset, uniform)))
+        found.append(both(space, space.realise(inside(space, fractions), offset, uniform)))
     np.testing.assert_array_equal(*found)
 
 
