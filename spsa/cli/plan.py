@@ -15,7 +15,7 @@ from spsa.core.game_settings import Book, TimeKind
 from spsa.core.params import Space
 from spsa.core.scoring import Tally, null_variance
 from spsa.db import Store
-from spsa.db.history_queries import TimeControlGames
+from spsa.db.read_queries import TimeControlGames
 from spsa.errors import InvalidInput, TuningError
 from spsa.live_display import counting, working
 from spsa.master.delivery_setup import delivery_settings, usual_builds, work_folder

@@ -1,8 +1,7 @@
 """All queries on one database: one method is one transaction.
 
 A worker uses `worker_queries` and `build_queries`, a master `run_view` and `master_queries`, a
-person `run_queries`, `machine_queries` and `purge_queries`. `read_queries` and `history_queries`
-only read.
+person `run_queries`, `machine_queries` and `purge_queries`. `read_queries` only reads.
 """
 
 from collections.abc import Callable
@@ -10,7 +9,6 @@ from collections.abc import Callable
 from spsa.db import migrate
 from spsa.db.build_queries import BuildQueries
 from spsa.db.database import never
-from spsa.db.history_queries import HistoryQueries
 from spsa.db.machine_queries import MachineQueries
 from spsa.db.master_queries import MasterQueries
 from spsa.db.purge_queries import PurgeQueries
@@ -26,7 +24,6 @@ class Store(
     RunQueries,
     MachineQueries,
     PurgeQueries,
-    HistoryQueries,
     ReadQueries,
 ):
     """All queries on the database at `url`.

@@ -25,7 +25,7 @@ from spsa.core import Update, Values, derived_seed
 from spsa.core.game_settings import games_by_share
 from spsa.core.scoring import Tally
 from spsa.db import Store
-from spsa.db.history_queries import Parts
+from spsa.db.read_queries import Parts
 from spsa.db.tables import Batch, Iteration, Purge, Run, Step
 from spsa.errors import TuningError
 from spsa.history.replay import Results, counted_after, replay

@@ -19,8 +19,8 @@ from spsa.core.params import PlayedValues, Space
 from spsa.core.scoring import Tally
 from spsa.db import Store
 from spsa.db.base import counts_of
-from spsa.db.history_queries import Parts
 from spsa.db.purge_queries import PurgePlan, Selection
+from spsa.db.read_queries import Parts
 from spsa.db.tables import Batch, Iteration, Purge, Run
 from spsa.errors import IllegalTransition, NothingToDo
 from spsa.lifecycle import Purpose

@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from spsa.core.scoring import elo
-from spsa.db.history_queries import WorkerShare
+from spsa.db.read_queries import WorkerShare
 from spsa.report.parameters import ParameterStatus
 from spsa.report.report import RunHistory
 from spsa.report.table import number, plain, plus_minus

@@ -8,7 +8,7 @@ from spsa.core.json_values import as_written
 from spsa.core.parameter import Parameter
 from spsa.core.params import Space
 from spsa.db import Store
-from spsa.db.history_queries import ThetaPoint
+from spsa.db.read_queries import ThetaPoint
 from spsa.db.tables import Run
 from spsa.report.table import Column, View, number, values
 

@@ -11,7 +11,7 @@ from spsa.algorithms.time_controls import TimeControlSums
 from spsa.core import Builds
 from spsa.core.json_values import as_written
 from spsa.db import Store
-from spsa.db.history_queries import Totals
+from spsa.db.read_queries import Totals
 from spsa.db.run_queries import VERDICT
 from spsa.db.tables import Iteration, Run
 from spsa.lifecycle import Purpose, RunStatus

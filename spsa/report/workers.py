@@ -21,7 +21,7 @@ import numpy as np
 from spsa.core.params import Vector
 from spsa.core.scoring import chi_square_tail
 from spsa.db import Store
-from spsa.db.history_queries import WorkerShare
+from spsa.db.read_queries import WorkerShare
 from spsa.db.tables import Run, SetAsideRow, Worker
 from spsa.protocol import ACTIVE_SECONDS, words_of
 from spsa.report.events import Alarm, AlarmKind

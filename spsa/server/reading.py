@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Generic, TypeVar
 
 from spsa.db import Store
-from spsa.db.history_queries import WorkerShare
+from spsa.db.read_queries import WorkerShare
 from spsa.db.tables import Run
 from spsa.report.alarms import look
 from spsa.report.figures import Figure, figures

@@ -12,7 +12,7 @@ from builders import space_from, stage
 from golden import compare
 
 from spsa.core.scoring import Tally
-from spsa.db.history_queries import WorkerShare
+from spsa.db.read_queries import WorkerShare
 from spsa.master.verdict import verdict
 from spsa.planning.strength import StrengthCurve
 from spsa.report import parameters

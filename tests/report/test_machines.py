@@ -12,7 +12,7 @@ from golden import compare_cases
 from served import client_of
 
 from spsa.core.scoring import Tally
-from spsa.db.history_queries import WorkerShare
+from spsa.db.read_queries import WorkerShare
 from spsa.protocol import BatchResult
 from spsa.report import workers
 from spsa.report.alarms import look
