@@ -13,6 +13,8 @@ from math import ceil
 from statistics import fmean
 from typing import NamedTuple
 
+import chess
+
 from spsa.builds.smoke import against_nodes, engine_under_test, limit_of, longest_search
 from spsa.core.game_settings import GameSettings, TimeKind
 from spsa.core.parameter import Number, Parameter
@@ -257,10 +259,17 @@ def _quicker(limit: Limit) -> Limit:
 
 
 def _game(engine: UciEngine, fen: str, limit: Limit) -> Iterator[str]:
-    """Every position of one game against itself until it ends, as it follows `position fen`."""
+    """Every position of one game against itself that has a move, as it follows `position fen`."""
+    board = chess.Board(fen, chess960=True)  # takes both forms of castling
     position = f"{fen} moves"
     while move := _search(engine, position, limit).move:
         position += f" {move}"
+        try:
+            board.push_uci(move)
+        except ValueError:  # illegal
+            return
+        if not any(board.generate_legal_moves()):
+            return
         yield position
 
 

@@ -18,6 +18,7 @@ from spsa.master.probe import A_GAME, Probed, Prober, Search, Tried, _quicker
 
 ENGINE = (FIXTURES / "probe/engine.sh").read_text()
 FEN = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+BEFORE_MATE = "rnbqkbnr/ppp2ppp/3p4/4p2Q/2B1P3/8/PPPP1PPP/RNB1K1NR w KQkq - 0 1"
 
 
 class Picky(FixedDelivery):
@@ -49,9 +50,22 @@ def test_the_side_that_can_be_built_is_searched(tmp_path):
     assert {"go nodes 1000", "go nodes 5000"} <= {*asked}, "a game is quicker than a search"
     assert found.is_useless and found.is_dead
     assert found.findings[0] == "fails at plus = 58: margin overflows"
-    prober.delivery.script.write_text(ENGINE.replace("go*)", "*fen*) exit 3 ;; go*)"))
+    prober.delivery.script.write_text(ENGINE.replace("isready)", "*fen*) exit 3 ;; isready)"))
     with pytest.raises(SmokeTestFailed, match=f"[|] asked: position fen {FEN}"):
         prober.start()
+
+
+@pytest.mark.parametrize(
+    ("fen", "own", "other", "number"),
+    [(BEFORE_MATE, "e2e4", "h5f7", 0), (FEN, "g8f6", "g8g6", 1)],
+    ids=["no engine is asked for a move of who is mated", "a game ends with an illegal move"],
+)
+def test_where_a_game_of_the_engine_ends(tmp_path, fen, own, other, number):
+    margin = parameter("margin")
+    prober = Prober(Space((margin,)), Picky(tmp_path), TERMS, [fen], 5000)
+    prober.delivery.script.write_text(ENGINE.replace(own, other))
+    prober.start()
+    assert len(prober.positions) == number
 
 
 def test_a_group_goes_down_where_a_step_up_leads_out_of_its_bounds(tmp_path):
