@@ -26,8 +26,7 @@ def cache_folder() -> Path:
 def private_folder(folder: Path, what: str) -> Path:
     """The real path of `folder`, which is created if it is missing and closed to other users.
 
-    Raises:
-        TuningError: names `what` and the reason.
+    TuningError names `what` it is, and why that failed.
     """
     folder = folder.absolute()
     try:
@@ -46,9 +45,7 @@ def private_folder(folder: Path, what: str) -> Path:
 def content(path: Path, most: int, *, follow: bool = True) -> bytes:
     """The bytes of a regular file of at most `most` bytes; without `follow` a link is refused.
 
-    Raises:
-        OSError: it cannot be read, or is a folder, a device, a pipe or too long; its `strerror`
-            says which.
+    OSError: it cannot be read, or is a folder, a device, a pipe or too long; `strerror` says which.
     """
     try:
         # A plain open of a pipe without a writer would block for ever.
@@ -86,10 +83,8 @@ def encoding_of(source: bytes) -> str:
 def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:
     """Write beside the file, then rename: a reader sees the old content or the new.
 
-    Without a `mode` that of an existing file stays.
-
-    Raises:
-        OSError: names the file, which cannot be written; what was there is as it was.
+    Without a `mode` that of an existing file stays. OSError names the file, which cannot be
+    written; what was there is as it was.
     """
     if path.exists() and not path.is_file():
         path.write_bytes(content)  # /dev/stdout takes no other file's place

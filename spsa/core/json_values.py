@@ -131,11 +131,8 @@ def from_json(kind: type[Value], data: Any, place: str = "") -> Value:
     """The value that `to_json` made this JSON of; `place`, for messages, is where it stands.
 
     A whole number stays one in a field for any number. A class of a field may have its own
-    `from_json`; the field of a dataclass may have a value of it already.
-
-    Raises:
-        OutOfRange: names the first field that is missing, unknown, of another type than declared,
-            or outside its limits.
+    `from_json`; the field of a dataclass may have a value of it already. OutOfRange names the first
+    field that is missing, unknown, of another type than declared, or outside its limits.
     """
     read = _object if is_dataclass(kind) else _read
     value: Value = read(kind, data, place or kind.__name__)

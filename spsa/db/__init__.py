@@ -28,16 +28,12 @@ class Store(
 ):
     """All queries on the database at `url`.
 
-    Args:
-        durable: whether commits wait for the disk; a worker's need not, because a batch whose
-            report is lost in a crash is played again from its seed.
-        is_stopping: whether the program is stopping; a silent PostgreSQL server then counts as
-            unreachable within two seconds.
+    Commits wait for the disk if they are `durable`; a worker's need not, because a batch whose
+    report is lost in a crash is played again from its seed. While `is_stopping`, a silent
+    PostgreSQL server counts as unreachable within two seconds.
 
-    Raises:
-        InvalidInput: it is no URL of PostgreSQL or of an SQLite file.
-        DatabaseUnreachable: it does not respond.
-        SchemaMismatch: its tables are those of another version.
+    InvalidInput: it is no URL of PostgreSQL or of an SQLite file. DatabaseUnreachable: it does not
+    respond. SchemaMismatch: its tables are those of another version.
     """
 
     def __init__(

@@ -102,11 +102,7 @@ class ServerConnection(extensions.connection):
 
 
 def wait_for_server(connection: extensions.connection) -> None:
-    """Wait until the server has responded to the current statement.
-
-    Raises:
-        OperationalError: the response did not come in time.
-    """
+    """Wait until the server has responded to the current statement; else OperationalError."""
     began = monotonic()
     while (awaited := connection.poll()) != extensions.POLL_OK:
         # connections that other code opened have no limit

@@ -199,8 +199,7 @@ def _sum(column: Any, *conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[An
 def _write_verdicts(connection: sa.Connection, plan: PurgePlan, number: int) -> None:
     """Write the new estimates of the complete iterations that lost games.
 
-    Raises:
-        IllegalTransition: other iterations lost games than the purge was planned on.
+    IllegalTransition: other iterations lost games than the purge was planned on.
     """
     affected = (_lost_by(plan.run.id, number), Iteration.status == IterationStatus.COMPLETE)
     found = rows(connection, select(Iteration).where(*affected).order_by(Iteration.id))
