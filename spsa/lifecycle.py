@@ -6,7 +6,6 @@ derived from these tables or compared with them.
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TypeVar
 
 
 class RunStatus(StrEnum):
@@ -45,8 +44,6 @@ class Purpose(StrEnum):
     VALIDATE = "validate"
 
 
-Status = TypeVar("Status", bound=StrEnum)
-
 RUN: Mapping[RunStatus, frozenset[RunStatus]] = {
     RunStatus.RUNNING: frozenset({RunStatus.PAUSED, RunStatus.FINISHED, RunStatus.STOPPED}),
     RunStatus.PAUSED: frozenset({RunStatus.RUNNING, RunStatus.STOPPED}),
@@ -75,13 +72,3 @@ BATCH: Mapping[BatchStatus, frozenset[BatchStatus]] = {
     BatchStatus.FAILED: frozenset({BatchStatus.READY}),
     BatchStatus.PURGED: frozenset(),
 }
-
-
-def sources(table: Mapping[Status, frozenset[Status]], to: Status) -> frozenset[Status]:
-    """The states from which `to` may be reached directly."""
-    return frozenset(source for source, targets in table.items() if to in targets)
-
-
-def terminal(table: Mapping[Status, frozenset[Status]]) -> frozenset[Status]:
-    """The states that nothing leaves."""
-    return frozenset(status for status, targets in table.items() if not targets)

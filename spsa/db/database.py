@@ -29,7 +29,6 @@ from spsa.errors import (
     TuningError,
     UnusableState,
 )
-from spsa.lifecycle import sources
 
 CONNECTIONS = 16
 """The most connections of one program, which it keeps open; a further thread waits for one."""
@@ -269,5 +268,6 @@ def may_become(
     column: Any, table: Mapping[Status, frozenset[Status]], to: Status
 ) -> sa.ColumnElement[bool]:
     """The guard of an UPDATE to the status `to`: the row has a status that may precede it."""
-    found: sa.ColumnElement[bool] = column.in_(sorted(sources(table, to)))
+    before = sorted(status for status, following in table.items() if to in following)
+    found: sa.ColumnElement[bool] = column.in_(before)
     return found

@@ -38,15 +38,7 @@ from spsa.db.base import (
     status_column,
     written_out,
 )
-from spsa.lifecycle import (
-    ITERATION,
-    BatchStatus,
-    IterationStatus,
-    MachineRole,
-    Purpose,
-    RunStatus,
-    terminal,
-)
+from spsa.lifecycle import ITERATION, BatchStatus, IterationStatus, MachineRole, Purpose, RunStatus
 from spsa.text import NAME_LENGTH
 
 
@@ -245,7 +237,7 @@ class Iteration(Counts, Numbered, Base, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        return self.status not in terminal(ITERATION)
+        return bool(ITERATION[self.status])
 
     @property
     def asked(self) -> Compared:
