@@ -36,14 +36,12 @@ def printable(text: str, limit: int) -> str:
     return shown if len(shown) <= limit else shown[: limit - 1] + ELLIPSIS
 
 
-def printable_html(text: str, limit: int) -> str:
-    """`printable` text for the body or an attribute of an HTML page; `limit` is before escaping."""
-    return escape(printable(text, limit))
-
-
 def html_with_commands(sentence: str, limit: int) -> str:
-    """`printable_html` of a sentence, in which what stands between backticks is `<code>`."""
-    parts = printable_html(sentence, limit).split("`")
+    """A `printable` sentence as HTML, in which what stands between backticks is `<code>`.
+
+    `limit` is before escaping; without backticks it may be an attribute's value, too.
+    """
+    parts = escape(printable(sentence, limit)).split("`")
     if len(parts) % 2 == 0:  # one backtick belongs to a name
         return "`".join(parts)
     return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
