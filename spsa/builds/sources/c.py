@@ -12,7 +12,7 @@ import tree_sitter_c
 import tree_sitter_cpp
 
 from spsa.builds.sources.constant import Notation, ranges
-from spsa.builds.sources.language import Language
+from spsa.builds.sources.language import OF_OPERATORS, Language
 
 _MARKS = r"""
 (declaration type: (_) @type declarator: (init_declarator
@@ -65,15 +65,6 @@ _MARKS = r"""
 (binary_expression left: (number_literal) operator: "<<" right: (identifier) @length)
 (binary_expression operator: [">>" "%"]
   right: [(identifier) @length (field_expression field: (_) @length)])
-(binary_expression left: (number_literal) @bare operator: "-" (#eq? @bare "7"))
-(binary_expression operator: ["&" "|" "^" "==" "!="] (number_literal) @bare)
-(binary_expression operator: ["<<" "%"] right: (number_literal) @bare)
-(binary_expression operator: ">>" right: (number_literal) @bare (#match? @bare "^[2-6]\\d$"))
-"""
-_UNIT = r"""
-(binary_expression left: (_) @value operator: "*" right: (_) @_unit
-  (#match? @_unit "^([A-Za-z0-9_]+::)*[A-Z0-9_]*[A-Z][A-Z0-9_]*$")
-  (#not-match? @_unit "MILLION|THOUSAND|MATE(_|$)|INFIN")) @same
 """
 _MORE = "(subscript_expression index: [(identifier) @length (field_expression field: (_) @length)])"
 _MARKS_OF_CPP = r"""
@@ -180,7 +171,7 @@ _NOTATION = Notation(
 C = Language(
     suffixes=("c",),
     grammar=tree_sitter.Language(tree_sitter_c.language()),
-    marks=_MARKS + _UNIT + _MORE,
+    marks=_MARKS + OF_OPERATORS + _MORE,
     notation=_NOTATION,
     frame=(b"int x = ", b"\n;"),
     prepared=_prepared,
@@ -189,5 +180,5 @@ CPP = replace(
     C,
     suffixes=("h", "cc", "hh", "cpp", "hpp", "cxx", "hxx", "inl", "inc", "def"),
     grammar=tree_sitter.Language(tree_sitter_cpp.language()),
-    marks=_MARKS + _UNIT + _MARKS_OF_CPP,
+    marks=_MARKS + OF_OPERATORS + _MARKS_OF_CPP,
 )

@@ -19,6 +19,16 @@ from spsa.core.parameter import Number
 DEEPEST = 32
 """Levels of brackets in a value or a type that are looked into."""
 
+OF_OPERATORS = r"""
+(binary_expression left: (_) @value operator: "*" right: (_) @_unit
+  (#match? @_unit "^([A-Za-z0-9_]+::)*[A-Z0-9_]*[A-Z][A-Z0-9_]*$")
+  (#not-match? @_unit "MILLION|THOUSAND|MATE(_|$)|INFIN")) @same
+(binary_expression left: (number_literal) @bare operator: "-" (#eq? @bare "7"))
+(binary_expression operator: ["&" "|" "^" "==" "!="] (number_literal) @bare)
+(binary_expression operator: ["<<" "%"] right: (number_literal) @bare)
+(binary_expression operator: ">>" right: (number_literal) @bare (#match? @bare "^[2-6]\\d$"))
+"""
+
 Parts = Mapping[str, Node]
 Range = tuple[int, int]
 _PARTS = ("name", "type", "value", "body", "callee", "arguments", "below")

@@ -8,7 +8,7 @@ import tree_sitter_rust
 from tree_sitter import Node
 
 from spsa.builds.sources.constant import Notation, ranges
-from spsa.builds.sources.language import DEEPEST, Entry, Language, declared, text_of
+from spsa.builds.sources.language import DEEPEST, OF_OPERATORS, Entry, Language, declared, text_of
 from spsa.core.parameter import Number
 
 _MARKS = r"""
@@ -36,9 +36,6 @@ _MARKS = r"""
 (unary_expression "-" [(integer_literal) (float_literal)]) @number
 [(parenthesized_expression) (reference_expression)] @inner
 (type_cast_expression value: (_) @value) @same
-(binary_expression left: (_) @value operator: "*" right: (_) @_unit
-  (#match? @_unit "^([A-Za-z0-9_]+::)*[A-Z0-9_]*[A-Z][A-Z0-9_]*$")
-  (#not-match? @_unit "MILLION|THOUSAND|MATE(_|$)|INFIN")) @same
 (array_expression !length) @array
 (array_expression length: (_) @bare)
 (tuple_expression) @tuple
@@ -68,10 +65,6 @@ _MARKS = r"""
 (index_expression (_) . [(identifier) (scoped_identifier)] @length)
 (index_expression (_) . (field_expression field: (_) @length))
 (binary_expression operator: ["<<" ">>" "%"] right: [(identifier) (scoped_identifier)] @length)
-(binary_expression left: (integer_literal) @bare operator: "-" (#eq? @bare "7"))
-(binary_expression operator: ["&" "|" "^" "==" "!="] (integer_literal) @bare)
-(binary_expression operator: ["<<" "%"] right: (integer_literal) @bare)
-(binary_expression operator: ">>" right: (integer_literal) @bare (#match? @bare "^[2-6]\\d$"))
 (ERROR) @broken
 (MISSING) @broken
 """
@@ -225,7 +218,7 @@ def _text(tokens: Tokens) -> str:
 RUST = Language(
     suffixes=("rs",),
     grammar=tree_sitter.Language(tree_sitter_rust.language()),
-    marks=_MARKS,
+    marks=_MARKS + OF_OPERATORS.replace("number", "integer"),
     notation=_NOTATION,
     frame=(b"const X: T = ", b"\n;"),
     entries=_entries,
