@@ -160,19 +160,19 @@ def hide_memory() -> None:
     _libc.prctl(_PR_SET_DUMPABLE, 0)
 
 
-def bind_engine(worker: int, *, isolated: bool, as_usual: bool = False) -> None:
+def bind_engine(worker: int, *, isolated: bool) -> None:
     """Called in a child: the kernel kills it when the thread that started it ends.
 
-    No program that an isolated one starts gains rights, as sudo would. With `as_usual` it is not
-    scheduled like the thread that starts it.
+    No program that an isolated one starts gains rights, as sudo would. It is scheduled as its
+    worker is, and not like the thread that starts it.
     """
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != worker:  # it died before the call
         os._exit(127)
     if isolated and _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise _os_error(ctypes.get_errno())
-    if as_usual:
-        schedule(os.SCHED_OTHER)
+    if os.sched_getscheduler(worker) == os.SCHED_OTHER:
+        _schedule(os.SCHED_OTHER)
 
 
 def logical_cores() -> set[int]:
@@ -195,16 +195,11 @@ def let_engines_run_on() -> None:
     Otherwise each line that an engine writes about its search interrupts it on a busy machine. A
     worker that its owner has started with a scheduling policy of its own keeps that.
     """
-    if is_scheduled_as_usual():
-        schedule(os.SCHED_BATCH)
+    if os.sched_getscheduler(os.getpid()) == os.SCHED_OTHER:
+        _schedule(os.SCHED_BATCH)
 
 
-def is_scheduled_as_usual() -> bool:
-    """Whether the first thread of this process has the usual policy."""
-    return os.sched_getscheduler(os.getpid()) == os.SCHED_OTHER
-
-
-def schedule(policy: int) -> None:
+def _schedule(policy: int) -> None:
     """Give this thread or child another policy, where the container allows that."""
     with suppress(OSError):
         os.sched_setscheduler(0, policy, os.sched_param(0))
@@ -291,20 +286,14 @@ def _reap(source: int, worker: str, pid: int, folders: Folders | None) -> None:
             if folders and (ids := folders.overfull()):
                 kill_all_of(*ids)
         if not os.read(source, len(_GOES_ON)):
-            _await_end(pid)
+            # A child of it may just be starting an engine, without its id. The files of a killed
+            # process are closed before it has ended, and its children are killed then.
+            with suppress(OSError):  # it has ended, or Linux is older than 5.3
+                select.select([os.pidfd_open(pid)], [], [], _KILL_SECONDS)
         kill_all_of(f"{worker}.")
         if folders is not None:
             rmtree(folders.root, ignore_errors=True)
     os._exit(0)
-
-
-def _await_end(pid: int) -> None:
-    """Wait until a process that was killed has ended, and the kernel has killed its children.
-
-    Its files are closed before that. A child of it may just be starting an engine, without its id.
-    """
-    with suppress(OSError):  # it has ended, or Linux is older than 5.3
-        select.select([os.pidfd_open(pid)], [], [], _KILL_SECONDS)
 
 
 def _detach(source: int) -> None:

@@ -34,4 +34,4 @@ def nothing(*_: object, **_named: object) -> None:
 
 
 bind_engine = hide_memory = kill_all_of = let_engines_run_on = nothing
-has_autogroups = is_scheduled_as_usual = this_process = has_ended = nothing
+has_autogroups = this_process = has_ended = nothing

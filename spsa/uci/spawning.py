@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Self
 
 from spsa.core.uci_options import whole_option
@@ -71,11 +70,8 @@ class WorkingFolders:
 @contextmanager
 def working_folders(most_bytes: int = MAX_BYTES) -> Iterator[WorkingFolders]:
     """Folders for the engines of this process."""
-    folders = WorkingFolders(Path(mkdtemp(prefix="spsa-engines-")), most_bytes)
-    try:
-        yield folders
-    finally:
-        rmtree(folders.root, ignore_errors=True)
+    with TemporaryDirectory(prefix="spsa-engines-", ignore_cleanup_errors=True) as root:
+        yield WorkingFolders(Path(root), most_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,14 +176,13 @@ def spawn(
 def _preparation(limits: EngineLimits) -> Callable[[], None]:
     """What the child that becomes an engine does before exec: it takes on its limits."""
     worker, isolated = os.getpid(), limits.isolation is not None
-    as_usual = bool(system.is_scheduled_as_usual())
     wanted = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, limits.file_size)]
     if limits.memory is not None:
         wanted.append((resource.RLIMIT_DATA, limits.memory))
     lowered = [(what, _lowered(what, limit)) for what, limit in wanted]
 
     def prepare() -> None:
-        system.bind_engine(worker, isolated=isolated, as_usual=as_usual)
+        system.bind_engine(worker, isolated=isolated)
         for what, limit in lowered:
             resource.setrlimit(what, (limit, limit))
 
