@@ -37,13 +37,13 @@ class Notation:
     octal: bool = False
 
     def split(self, text: str) -> tuple[str, str]:
-        """The digits and the suffix of a literal, whatever its sign; ("", "") if it is none."""
-        found = self.pattern.fullmatch(text.lstrip("-+ "))
-        return (found["digits"], found["suffix"] or "") if found else ("", "")
+        """The digits and the suffix of a literal, whatever its sign; ("", "") if it is none.
 
-    def type_of(self, text: str) -> str:
-        """The type that is written behind the digits of a literal, "" for none."""
-        return self.suffixes.get(self.split(text)[1].lower(), "")
+        A text that is too long for any type is none.
+        """
+        unsigned = text[1:].strip() if text.startswith(("-", "+")) else text
+        found = self.pattern.fullmatch(unsigned) if len(unsigned) <= _LONGEST else None
+        return (found["digits"], found["suffix"] or "") if found else ("", "")
 
     def number_in(self, made_of: str, types: Mapping[str, str]) -> str | None:
         """The one type of numbers that a type is made of; `types` are what others are made of."""
@@ -63,14 +63,13 @@ class Notation:
 
         None for what is no literal, and for one that is too large for any type.
         """
-        sign = -1 if text.startswith("-") else 1
-        rest = text[1:].strip() if text.startswith(("-", "+")) else text
-        plain = len(rest) <= _LONGEST and not rest.startswith(("-", "+"))
-        digits, suffix = self.split(rest) if plain else ("", "")
+        digits, suffix = self.split(text)
         if not digits:
             return None
-        number = sign * self._magnitude(digits.replace(self.separator, ""), suffix)
-        return number if isfinite(number) else None
+        magnitude = self._magnitude(digits.replace(self.separator, ""), suffix)
+        if not isfinite(magnitude):
+            return None
+        return -magnitude if text.startswith("-") else magnitude
 
     def write(self, number: Number, like: str, *, real: bool) -> str:
         """`number` in the style of the literal `like`: its suffix, and marks between thousands.

@@ -107,8 +107,11 @@ class Values:
         marks, inner = self.tree.of(node), place._replace(depth=place.depth + 1)
         read = _READ if place.depth <= DEEPEST else ()
         found = (self._read(mark, node, marks[mark], inner) for mark in read if mark in marks)
-        text = self.tree.source[node.start_byte : node.end_byte]
-        return next(filter(None, found), None) or [_opaque(text, place)]
+        if numbers := next(filter(None, found), None):
+            return numbers
+        text = self.tree.source[node.start_byte : node.end_byte][:_LONGEST]
+        shown = " ".join(text.decode(errors="replace").split())
+        return [Opaque(location=place.location, text=shown)]
 
     def _read(self, mark: str, node: Node, parts: Parts, place: Place) -> Items:
         """What a node with this mark holds; nothing where it holds no number."""
@@ -142,7 +145,7 @@ class Values:
         number = notation.read(text) if "number" in self.tree.of(node) else None
         if number is None:
             return []
-        kind = notation.type_of(text) or place.type.number
+        kind = notation.suffixes.get(notation.split(text)[1].lower()) or place.type.number
         return [
             Element(
                 location=place.location,
@@ -216,11 +219,6 @@ def with_beside(found: Items, beside: Sequence[Number], maker: str = "", label: 
     first = next((one for one in found if isinstance(one, Element)), None)
     told = first and replace(first, beside=tuple(beside), maker=maker, label=label)
     return [told if told and one is first else one for one in found]
-
-
-def _opaque(text: bytes, place: Place) -> Opaque:
-    shown = " ".join(text[:_LONGEST].decode(errors="replace").split())
-    return Opaque(location=place.location, text=shown)
 
 
 def _only(found: Items, place: Place) -> Items:
