@@ -9,7 +9,7 @@ import platform
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ class Builder:
     ) -> None:
         self._option_places = option_places
         self._tried = False
-        self._artifacts = ArtifactStore(engines_path.resolve())
+        self.artifacts = ArtifactStore(engines_path.resolve())
         self.compiler = Compiler(recipe, pinned, environment, work.resolve())
         self._free_copies: PriorityQueue[int] = PriorityQueue()
         for number in range(at_once):
@@ -120,7 +120,7 @@ class Builder:
             compiler.pinned.verify()
             key = compiler.key(rendered)
             with work_copy.locked(compiler.commands.wait):
-                if (found := self._artifacts.find(key)) is not None:
+                if (found := self.artifacts.find(key)) is not None:
                     return found
                 began = time.monotonic()
                 made, target = compiler.compile(work_copy, rendered)
@@ -136,15 +136,11 @@ class Builder:
                 )
                 self._tried = True
                 keep_measured(compiler.work, BUILD_SECONDS, time.monotonic() - began)
-                return self._artifacts.add(key, made, target, compiler.level(), bench)
+                return self.artifacts.add(key, made, target, compiler.level(), bench)
 
     def cancel(self) -> None:
         """Kill every running compiler; later builds fail. Any thread may call it."""
         self.compiler.commands.stop()
-
-    def discard(self, hashes: Collection[str]) -> None:
-        """Remove published engines that no iteration needs; they can be built again."""
-        self._artifacts.evict(hashes)
 
 
 def keep_measured(work: Path, name: str, number: float) -> None:
@@ -284,7 +280,7 @@ def archive_of(pinned: Pinned) -> bytes:
     """The archive of a pinned source, which is verified first."""
     with disk_errors_as_tuning_errors(pinned.path):
         pinned.verify()
-        return archived(pinned.tree())
+        return b"".join(archived(pinned.tree()))
 
 
 @contextmanager

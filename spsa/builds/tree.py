@@ -89,20 +89,16 @@ def differences(before: Tree, now: Tree) -> tuple[str, ...]:
     return tuple(sorted(changed | (before.keys() ^ now.keys())))
 
 
-def archived(tree: Tree) -> bytes:
-    """The tree as an archive (tar): the same bytes for the same names, modes and contents."""
-    return b"".join(_archive(tree))
-
-
 def digest(tree: Tree) -> str:
     """The hash of the archive of a tree."""
     found = hashlib.sha256()
-    for part in _archive(tree):
+    for part in archived(tree):
         found.update(part)
     return found.hexdigest()
 
 
-def _archive(tree: Tree) -> Iterator[bytes]:
+def archived(tree: Tree) -> Iterator[bytes]:
+    """The parts of an archive (tar): the same bytes for the same names, modes and contents."""
     for relative, entry in sorted(tree.items()):
         member, (mode, content) = tarfile.TarInfo(relative), entry.facts
         if entry.link is not None:
@@ -116,7 +112,7 @@ def _archive(tree: Tree) -> Iterator[bytes]:
 
 
 def unpack(archive: bytes, folder: Path) -> None:
-    """Make `folder` of what `archived` made.
+    """Make `folder` of an archive by `archived`.
 
     Raises TuningError if it is no such archive, or would write elsewhere.
     """
@@ -186,11 +182,8 @@ class Checkout:
     def _is_foreign(self, path: Path) -> bool:
         patterns = _JUNK if self.cargo else _JUNK + _OBJECTS
         junk = any(fnmatch(path.name, pattern) for pattern in patterns)
-        return junk or path in self.excluded or _is_build_output(path) or _leads_nowhere(path)
-
-
-def _leads_nowhere(path: Path) -> bool:
-    return path.is_symlink() and path.readlink().is_absolute() and not path.exists()
+        leads_nowhere = path.is_symlink() and path.readlink().is_absolute() and not path.exists()
+        return junk or path in self.excluded or _is_build_output(path) or leads_nowhere
 
 
 def _is_build_output(path: Path) -> bool:
@@ -219,7 +212,7 @@ class Pinned:
         Raises TuningError if it was modified, or is missing and the checkout has changed.
         """
         if not self.path.exists():
-            archive = archived(self.checkout.tree())
+            archive = b"".join(archived(self.checkout.tree()))
             if hashlib.sha256(archive).hexdigest() != self.sha256:
                 raise TuningError(
                     f"the run's pinned source {self.path} is gone, and {self.checkout.source} "

@@ -218,7 +218,7 @@ class BuildDelivery(Delivery):
         self.builder.cancel()
 
     def discard(self, hashes: Collection[str]) -> None:
-        self.builder.discard(hashes)
+        self.builder.artifacts.evict(hashes)
 
 
 @dataclass(kw_only=True)
