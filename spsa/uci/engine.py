@@ -125,7 +125,6 @@ class UciEngine:
 
     @property
     def last_lines(self) -> str:
-        """The last lines that it has written, then those to stderr, each of a limited length."""
         return self._process.last_lines
 
     def complete_handshake(self, spec: EngineSpec) -> None:
@@ -165,7 +164,6 @@ class UciEngine:
         self._process.write(b"isready\n")
 
     def await_ready(self) -> None:
-        """Wait for `readyok`."""
         self._await_line(b"readyok", self.limits.ready, _refuse_stray_move)
 
     def ask(self, command: bytes, seconds: float) -> list[str]:

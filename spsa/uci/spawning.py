@@ -55,7 +55,6 @@ class WorkingFolders:
         return set()
 
     def is_overfull(self, folder: Path) -> bool:
-        """Whether it holds too much."""
         total = files = 0
         for place, folders, names in os.walk(folder):
             files += len(folders) + len(names)
@@ -85,7 +84,6 @@ class EngineSpec:
 
     @property
     def program(self) -> tuple[str, ...]:
-        """The words that start it."""
         return self.path, *self.arguments
 
     @property

@@ -115,7 +115,6 @@ class Tree:
             self._by_node.setdefault(node.id, {}).setdefault(name, parts)
 
     def of(self, node: Node) -> Mapping[str, Parts]:
-        """The marks of a node."""
         return self._by_node.get(node.id, {})
 
     def marked(self, name: str) -> Iterator[Mark]:
