@@ -92,10 +92,8 @@ class Builder:
                 engine = self.build_one("plus", plus, number, name=name)
                 return engine, engine
             with ThreadPoolExecutor() as pool:
-                both = [
-                    pool.submit(self.build_one, side, rendered, number)
-                    for side, rendered in (("plus", plus), ("minus", minus))
-                ]
+                sides = {"plus": plus, "minus": minus}
+                both = [pool.submit(self.build_one, *side, number) for side in sides.items()]
                 try:
                     wait(both)
                 except BaseException:  # an interrupt must not wait for the compilers

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from spsa.errors import BuildFailed, InvalidInput, TuningError
 from spsa.uci import system
@@ -74,7 +75,7 @@ class Commands:
             files[0].open("wb") as stdout,
             files[1].open("wb") as stderr,
         ):
-            process = self._start(argv, cwd, stdin.fileno(), stdout.fileno(), stderr.fileno())
+            process = self._start(argv, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr)
         try:
             process.wait(timeout)
         except subprocess.TimeoutExpired as late:
@@ -98,21 +99,16 @@ class Commands:
         with tempfile.TemporaryDirectory() as logs:
             return self.run(argv, cwd, Path(logs), timeout, given=given)
 
-    def _start(
-        self, argv: Sequence[str], cwd: Path, stdin: int, stdout: int, stderr: int
-    ) -> subprocess.Popen[bytes]:
+    def _start(self, argv: Sequence[str], **where: Any) -> subprocess.Popen[bytes]:
         with self._guard:
             self.wait()
             try:
                 process = subprocess.Popen(
                     argv,
-                    cwd=cwd,
                     env=self.environment,
-                    stdin=stdin,
-                    stdout=stdout,
-                    stderr=stderr,
                     start_new_session=True,
                     preexec_fn=partial(system.bind_engine, os.getpid(), isolated=False),
+                    **where,
                 )
             except FileNotFoundError as error:
                 rust = " Rust (https://rustup.rs)" if argv[0] in ("cargo", "rustc") else " it"

@@ -164,7 +164,7 @@ class Checkout:
 
     def tree(self) -> dict[str, TreeEntry]:
         """The files of a copy of the engine; empty if the checkout is missing."""
-        found = tree_at(self.source, self._is_foreign) if self.source.is_dir() else {}
+        found = tree_at(self.source, self._is_foreign)
         return {name: self._kept(entry) for name, entry in found.items()}
 
     def _kept(self, entry: TreeEntry) -> TreeEntry:
@@ -227,8 +227,7 @@ class Pinned:
 
     def drift(self) -> tuple[str, ...]:
         """How the checkout differs from the pinned copy, which the run goes on with."""
-        with disk_errors_as_tuning_errors(self.path):
-            return differences(self.tree(), self.checkout.tree())
+        return differences(self.tree(), self.checkout.tree())
 
 
 def pin(
