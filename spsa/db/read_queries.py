@@ -309,8 +309,7 @@ class ReadQueries(Database):
                 changed = (steps.where(Step.k.in_(asked)), purges.where(Purge.applied.in_(asked)))
                 for statement in (start, *changed):  # the later ones replace
                     for k, theta, at in connection.execute(statement):
-                        if k not in found or at >= found[k].at:
-                            found[k] = ThetaPoint(k=k, theta=theta, at=at)
+                        found[k] = ThetaPoint(k=k, theta=theta, at=at)
         return [found[k] for k in ks if k in found]
 
     def worker_parts(
