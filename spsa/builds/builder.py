@@ -22,7 +22,7 @@ from types import MappingProxyType
 from spsa.builds.artifacts import ArtifactStore, BuiltEngine, VerifiedFile, sha256_of, verify
 from spsa.builds.commands import Commands
 from spsa.builds.recipe import Compiler, Recipe, Rendered, digest_of
-from spsa.builds.smoke import examine, longest_search
+from spsa.builds.smoke import bench_of, declared_options, longest_search, refuse_options
 from spsa.builds.tree import (
     Checkout,
     Pinned,
@@ -123,15 +123,9 @@ class Builder:
                 began = time.monotonic()
                 made, target = compiler.compile(work_copy, rendered)
                 searches = [longest_search(one) for one in recipe.time_controls]
-                bench = examine(
-                    made,
-                    recipe.bench,
-                    recipe.arguments,
-                    searches,
-                    recipe.options,
-                    self._option_places,
-                    tried=self._tried,
-                )
+                declared = declared_options(made, recipe.arguments, searches, tried=self._tried)
+                refuse_options(declared, recipe.options, self._option_places)
+                bench = bench_of(made, recipe.bench, recipe.arguments)
                 self._tried = True
                 keep_measured(compiler.work, BUILD_SECONDS, time.monotonic() - began)
                 return self.artifacts.add(key, made, target, compiler.level(), bench)
@@ -174,18 +168,20 @@ def adopt(
         found = store.find(key)
         if found is not None and not searches:  # these may be new to a known engine
             return found
-        examined = partial(examine, arguments=arguments, searches=searches, sent=options or {})
+        sent = options or {}
+        tried = partial(declared_options, arguments=arguments, searches=searches, sent=sent)
         place = binary
         if options is not None:
             place = found.path if found else store.put(binary, key).path
         try:
-            bench = examined(place, False if found else None)
+            tried(place)
         except SmokeTestFailed as failure:
             if found is None:
                 store.evict([key])
-            examined(binary, False)  # tells what is wrong with it anywhere
+            tried(binary)  # tells what is wrong with it anywhere
             told = "\n".join((f"{binary} {_ALONE}", *failure.lines[1:]))
             raise SmokeTestFailed(told) from failure
+        bench = bench_of(place, False if found else None, arguments)
         verify(place, key)
         return found or store.add(key, place, here, None, bench)
 

@@ -75,48 +75,19 @@ def limit_of(kind: TimeKind, value: float) -> Limit:
     return limit._replace(seconds=min(limit.seconds, most))
 
 
-def examine(
-    binary: Path,
-    bench: bool | None,
-    arguments: Sequence[str] = (),
-    searches: Sequence[Limit] = (),
-    options: Mapping[str, str] = MappingProxyType({}),
-    places: Mapping[str, str] = MappingProxyType({}),
-    *,
-    sent: Mapping[str, str] = MappingProxyType({}),
-    tried: bool = False,
-) -> int | None:
-    """Shake hands with the engine, then ask for its bench; the node count if it has one.
-
-    It also has to declare `options` with these values, and to obey the limits of `searches`, for
-    which it is `sent` options.
-    `places` say where an option is written, for the message; with `tried` a build of the same
-    source has shown that it counts its nodes and finds moves in a middle game.
-    Raises SmokeTestFailed with the end of the output. An engine without a bench passes unless
-    `bench` is True; it is not asked for one if `bench` is False.
-    """
-    declared = declared_options(binary, arguments, searches, sent, tried=tried)
-    for name, value in options.items():
-        if objection := declared.objection(name, value):
-            place = places.get(name, "config.toml:")
-            raise SmokeTestFailed(f"{place} the engine would not accept it: {objection}")
-    if bench is False:
-        return None
-    nodes, written = _bench(binary, arguments)
-    if nodes is None and bench:
-        raise SmokeTestFailed(f"`bench` gave no node count within {_BENCH_SECONDS:g} s{written}")
-    return nodes
-
-
 def declared_options(
     binary: Path,
     arguments: Sequence[str] = (),
     searches: Sequence[Limit] = (),
     sent: Mapping[str, str] = MappingProxyType({}),
     *,
-    tried: bool = True,
+    tried: bool = False,
 ) -> Declarations:
-    """The options that an engine declares that can search; SmokeTestFailed for another one."""
+    """The options that an engine declares, which has to obey the limits of `searches`.
+
+    For these it is `sent` options. With `tried` a build of the same source has shown that it counts
+    its nodes and finds moves in a middle game. Raises SmokeTestFailed with the end of the output.
+    """
     try:
         with engine_under_test([str(binary.absolute()), *arguments], sent) as engine:
             for limit in searches:
@@ -124,6 +95,16 @@ def declared_options(
             return engine.declared
     except SmokeTestFailed as failure:
         raise SmokeTestFailed(f"{binary}: {failure}") from failure
+
+
+def refuse_options(
+    declared: Declarations, options: Mapping[str, str], places: Mapping[str, str]
+) -> None:
+    """Raise SmokeTestFailed for an option that is not declared so; `places` say where it stands."""
+    for name, value in options.items():
+        if objection := declared.objection(name, value):
+            place = places.get(name, "config.toml:")
+            raise SmokeTestFailed(f"{place} the engine would not accept it: {objection}")
 
 
 def tuning_lines(binary: Path, arguments: Sequence[str] = ()) -> list[str]:
@@ -263,8 +244,13 @@ def _against_nodes(engine: UciEngine, seconds: float) -> str:
     return ""
 
 
-def _bench(binary: Path, arguments: Sequence[str]) -> tuple[int | None, str]:
-    """The node count if there is one, and the last lines that the engine wrote."""
+def bench_of(binary: Path, wanted: bool | None, arguments: Sequence[str] = ()) -> int | None:
+    """The node count of the engine's bench, if it has one; it is not asked if `wanted` is False.
+
+    Raises SmokeTestFailed for an engine without one, if `wanted` is True.
+    """
+    if wanted is False:
+        return None
     output, deadline = bytearray(), time.monotonic() + _BENCH_SECONDS
     with _surroundings() as (stop_signal, limits):
         process = EngineProcess([str(binary), *arguments, "bench"], stop_signal, limits)
@@ -276,7 +262,11 @@ def _bench(binary: Path, arguments: Sequence[str]) -> tuple[int | None, str]:
                     process.read(output, deadline)
                     del output[:-_TAIL]
             output += b"\n" + process.last_errors
-            return node_count(output.decode(errors="replace")), _indented(process.last_lines)
+            nodes = node_count(output.decode(errors="replace"))
+            if nodes is None and wanted:
+                found = f"`bench` gave no node count within {_BENCH_SECONDS:g} s"
+                raise SmokeTestFailed(found + _indented(process.last_lines))
+            return nodes
         finally:
             process.close(b"", 0.0)
 

@@ -9,7 +9,7 @@ from golden import compare_cases
 
 from spsa.builds import smoke
 from spsa.builds.builder import adopt
-from spsa.builds.smoke import against_nodes, examine, longest_search, node_count
+from spsa.builds.smoke import against_nodes, bench_of, declared_options, longest_search, node_count
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.core.json_values import from_json
 from spsa.errors import SmokeTestFailed, TuningError
@@ -42,20 +42,21 @@ def script(directory: Path, body: str, go: str = "", clock: str = "") -> Path:
 def test_a_bench_is_recorded(tmp_path, monkeypatch):
     body = 'if [ "$1" = bench ]; then read -r quit; printf "\\377 4711 nodes 9 nps"; exit; fi'
     engine = script(tmp_path, body + LISTEN)
-    assert [examine(engine, asked) for asked in (None, True, False)] == [4711, 4711, None]
+    assert [bench_of(engine, asked) for asked in (None, True, False)] == [4711, 4711, None]
     monkeypatch.setattr(smoke, "_BENCH_SECONDS", 0.2)
     script(tmp_path, f'if [ "$1" = bench ]; then exec sleep 60; fi{LISTEN}')
-    assert examine(engine, None) is None
+    assert bench_of(engine, None) is None
     script(tmp_path, LISTEN)
     with pytest.raises(SmokeTestFailed, match="no node count"):
-        examine(engine, True)
+        bench_of(engine, True)
 
 
 def test_nothing_is_left_behind(tmp_path):
     os.mkfifo(tmp_path / "alive")
     body = f'(exec sleep 6000) > "{tmp_path}/alive" & echo litter > litter\n{LISTEN}'
     reader = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
-    assert examine(script(tmp_path, body), None) is None
+    engine = script(tmp_path, body)
+    assert declared_options(engine).by_name and bench_of(engine, None) is None
     os.set_blocking(reader, True)
     assert os.read(reader, 1) == b""  # the end comes when the last writer is dead
     os.close(reader)
@@ -74,7 +75,8 @@ def test_engines_that_search_as_asked_and_what_is_said_of_others(tmp_path, monke
         options = dict([files["option"].split("=")]) if "option" in files else {}
         monkeypatch.setattr(smoke, "_HANDSHAKE_SECONDS", 0.6 if "#hang" in program else 20.0)
         try:
-            examine(engine, False, (), [] if program else [limit], options, PLACES)
+            declared = declared_options(engine, (), [] if program else [limit])
+            smoke.refuse_options(declared, options, PLACES)
         except SmokeTestFailed as failed:
             return dict.fromkeys(str(failed).replace(str(tmp_path), "/here").splitlines())
         return ["as asked"]
@@ -92,7 +94,7 @@ def test_an_engine_that_is_published_already_is_tried_at_a_new_limit(tmp_path):
         adopt(engine, published, (), [few])
     for begins, go in (("sleep 2", MOVE), ("fen=", MOVE.replace("1 score", "1 nodes 7000 score"))):
         script(tmp_path, LISTEN.replace("fen= ;;", f"{begins} ;;"), go)
-        examine(engine, False, searches=[Limit(b"go nodes 500\n", 1.5)], tried=True)
+        declared_options(engine, searches=[Limit(b"go nodes 500\n", 1.5)], tried=True)
     adopt(engine, published)
     with pytest.raises(SmokeTestFailed, match="it searches 7,000 nodes of 1,000"):
         adopt(engine, published, (), [few])
