@@ -115,9 +115,8 @@ def test_pinning_copies_and_leaves_the_checkout_alone(source):
 
 
 def test_an_archive_that_is_none_or_would_write_elsewhere_is_refused(tmp_path):
-    empty, outside = (
-        b"".join(archived(tree)) for tree in ({}, {"../outside": TreeEntry(CRATE / "Cargo.toml")})
-    )
+    trees: tuple[Tree, ...] = ({}, {"../outside": TreeEntry(CRATE / "Cargo.toml")})
+    empty, outside = (b"".join(archived(tree)) for tree in trees)
     for wrong in (b"none", gzip.compress(empty), outside):
         with pytest.raises(TuningError, match="cannot be unpacked: "):
             unpack(wrong, tmp_path / "work" / "source")
