@@ -125,10 +125,9 @@ def prepare(config: Config, store: Store, space: Space, origin: Origin | None = 
     """
     known = store.find_run(config.run.name)
     # one whose first engines could not be built is replaced, if files and origin say all of it
-    is_new = known is None or (
-        known.applied == 0 and (RunSettings.of(known).origin is None or origin)
-    )
-    if known is None or (is_new and store.is_unopened(known.id)):
+    if known is None or (
+        store.is_unopened(known.id) and (origin or RunSettings.of(known).origin is None)
+    ):
         try:
             return _created(config, store, space, known, origin)
         except IllegalTransition:
