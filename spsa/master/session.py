@@ -221,17 +221,14 @@ class MasterSession(ABC, Generic[T]):
             case Pause(reasons, batch_ids):
                 store.pause_at_obstacles(master_lease, view, reasons, batch_ids)
                 log.warning("the run is paused: %s", reasons[0])
-            case SetAside():
-                self._set_aside(view.run, needed)
+            case SetAside(machine=machine, sha256=sha256):
+                reason = printable(needed.reason, FAILURE_LENGTH)
+                if store.set_aside(machine, reason, master_of(view.run), sha256=sha256):
+                    which = "every binary" if sha256 is None else f"the binary {sha256[:12]}"
+                    log.warning("machine %s is set aside for %s: %s", machine, which, needed.reason)
             case CloseRound(row):
                 score = elo(row.tally).value
                 store.complete_validation(master_lease, row.id, score, view.run.purges)
             case GiveUpRound(row, reason):
                 store.abandon_validation(master_lease, row.id)
                 log.warning("a round of a validation is given up: %s", reason)
-
-    def _set_aside(self, run: Run, one: SetAside) -> None:
-        reason = printable(one.reason, FAILURE_LENGTH)
-        if self.store.set_aside(one.machine, reason, master_of(run), sha256=one.sha256):
-            which = "every binary" if one.sha256 is None else f"the binary {one.sha256[:12]}"
-            log.warning("machine %s is set aside for %s: %s", one.machine, which, one.reason)
