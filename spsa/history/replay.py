@@ -117,8 +117,7 @@ def theta_at(store: Store, run: Run, tuning: Tuning, k: int, *, as_applied: bool
     return last
 
 
-_TRIES = 20
-"""How often a purge is planned again if the run moves meanwhile, once an iteration."""
+_TRIES = 20  # how often a purge is planned again if the run moves meanwhile, once an iteration
 
 
 def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgePlan:

@@ -26,8 +26,7 @@ Kind = tuple[str, ...]
 """Words of `requirements.kind_of`; none where engines are not made by kinds of machines."""
 
 
-ASSUMED_SECONDS = 30.0
-"""The assumed time of a build before the first one has been measured."""
+ASSUMED_SECONDS = 30.0  # the assumed time of a build before the first one has been measured
 
 _MEASURED = 8
 

@@ -20,8 +20,7 @@ from spsa.master.session import RunSettings
 from spsa.master.start import settings_from
 from spsa.planning.games_needed import evenly
 
-MAX_GAMES = 1_000_000
-"""Of a match; a sequential test takes no more."""
+MAX_GAMES = 1_000_000  # of a match; a sequential test takes no more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

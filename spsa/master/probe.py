@@ -24,15 +24,13 @@ from spsa.errors import BuildFailed, EngineFault
 from spsa.master.delivery import Delivery
 from spsa.uci.engine import Limit, UciEngine
 
-A_GAME = 6
-"""Positions of one game."""
+A_GAME = 6  # positions of one game
 
 _LEAST_GAMES = 4
 _NODES = 500_000  # that an engine searches in all positions: quick searches have more of them
 
 _NEARLY_ALL = 0.9  # of the moves: what changes so many is no strength
-_APART = 9
-"""Plies between two positions of a game: odd, so that both sides are to move."""
+_APART = 9  # plies between two positions of a game: odd, so that both sides are to move
 
 _QUICKER, _FEWEST = 10, 1000  # moves of these games have so many nodes less, but at least as many
 _CAP = 100  # centipawns: a greater difference says no more than that the game is decided

@@ -100,8 +100,7 @@ class TrialFailed(BuildFailed):
     """The engine cannot play yet; has the last words of what failed, and what may help."""
 
 
-Write = Callable[[Setup], Config]
-"""Writes config.toml with a setup, and reads it."""
+Write = Callable[[Setup], Config]  # writes config.toml with a setup, and reads it
 
 
 def try_engine(write: Write, setup: Setup, tell: Callable[[str], None]) -> Trial:

@@ -23,8 +23,7 @@ from spsa.errors import BuildFailed, DatabaseUnreachable, TuningError
 from spsa.master.delivery import Delivery, EngineSource, Kind, log
 
 _POLL_SECONDS = 1.0
-AT_ONCE = 2
-"""How many iterations workers build at a time by default."""
+AT_ONCE = 2  # how many iterations workers build at a time by default
 
 _MAX_ATTEMPTS = 5
 

@@ -30,8 +30,7 @@ from worker.runner.position import Position
 
 log = logging.getLogger(__name__)
 
-_KEPT = 128
-"""Engines that stay in the cache, the latest ones; every iteration brings two."""
+_KEPT = 128  # engines that stay in the cache, the latest ones; every iteration brings two
 
 KEPT_SECONDS = 7_200.0
 """A speed is measured again after so long: a machine gets hot, or gets other work."""

@@ -13,8 +13,7 @@ from worker.batches.loop import Worker
 from worker.runner.game import counts
 from worker.runner.loop import ActiveJob
 
-SECONDS = 1.0
-"""Between two pictures: engines need the processor more."""
+SECONDS = 1.0  # between two pictures: engines need the processor more
 
 _OTHER_LINES = 4  # of the view, and one for the log
 _SHOWN = 3  # reasons of void games

@@ -22,8 +22,7 @@ from worker.runner.pool import Event, Job, JobEnded, PairVoid, Pool
 
 log = logging.getLogger(__name__)
 
-INTERRUPTED = 130
-"""The exit code after SIGINT; after SIGTERM it is 0."""
+INTERRUPTED = 130  # the exit code after SIGINT; after SIGTERM it is 0
 
 _LONGEST_WAIT = 3600.0  # seconds; an interrupt ends the wait
 _MAX_DETAIL = 500  # characters
