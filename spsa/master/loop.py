@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from itertools import takewhile
 from math import inf
 
 from spsa.algorithms.tuning import Tuning
@@ -61,11 +60,6 @@ class QueuedBuild:
     k: int
     row: Iteration
     sides: Future[Sides]
-
-    def fits(self, run: Run, k: int) -> bool:
-        """Whether it is for iteration k, and was computed on results that still count."""
-        row, is_next = self.row, self.k == k <= run.max_iterations
-        return is_next and row.opened_purges == run.purges and row.opened_on <= run.applied
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,12 +108,12 @@ class Master(MasterSession[RunStatus]):
 
     def _drop_outdated(self, view: RunView) -> None:
         """Remove builds whose iteration is open, and those that the run no longer fits."""
-        while self._builds and self._builds[0].k <= view.opened:
-            self._builds.popleft()
-        numbered = enumerate(self._builds, view.opened + 1)
-        fitting = sum(1 for _ in takewhile(lambda one: one[1].fits(view.run, one[0]), numbered))
-        while len(self._builds) > fitting:
-            self._builds.pop().sides.cancel()
+        run = view.run
+        for build in list(self._builds):
+            is_wanted = view.opened < build.k <= run.max_iterations
+            if not is_wanted or build.row.opened_purges != run.purges:
+                self._builds.remove(build)
+                build.sides.cancel()
 
     def _wait(self, run: Run) -> None:
         """Wait until it is time for the next view, or a build ends."""
