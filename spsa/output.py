@@ -1,4 +1,4 @@
-"""All output to terminals and logs, as printable lines.
+"""All output to terminals and logs, as printable lines; numbers of command lines.
 
 Names, reasons and engines' lines come from machines that need not be trusted. `ruff` forbids
 `click.echo` everywhere else, so that no text bypasses this module.
@@ -71,6 +71,14 @@ def exit_code(program: str, command: Callable[[], object]) -> int:
         echo(f"{program}: {sentence}", err=True)
         return code
     return result if isinstance(result, int) else 0
+
+
+class Within(click.FloatRange):
+    """A number of this range on a command line, and not nan, which click's own range accepts."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        return number if number == number else self.fail("nan is not a finite number.", param, ctx)
 
 
 def _echo_usage_error(error: click.ClickException) -> None:

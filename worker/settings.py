@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import partial
-from math import inf, isnan
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from spsa.core.game_settings import (
     TimeControl,
     TimeKind,
 )
+from spsa.output import Within
 from spsa.protocol import DEFAULT_LEASE_SECONDS, LEASE_SECONDS, MAX_SLOTS
 from spsa.text import NAME_LENGTH, is_printable, printable
 from spsa.uci.spawning import EngineLimits
@@ -71,16 +72,6 @@ def click_options(settings: type) -> list[click.Parameter]:
         )
         for each in fields(settings)
     ]
-
-
-class FiniteRange(click.FloatRange):
-    """A range without nan, which click's own accepts."""
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        number = float(super().convert(value, param, ctx))
-        if isnan(number):
-            self.fail(f"{value} is not a finite number.", param, ctx)
-        return number
 
 
 def _refused(text: str, why: str) -> click.BadParameter:
@@ -127,15 +118,15 @@ flag = partial(field_of, default=False)
 repeated = partial(field_of, default=())
 
 _MAX_COUNT = 10**9
-_SECONDS = FiniteRange(min=MIN_SECONDS, max=MAX_SECONDS)
+_SECONDS = Within(min=MIN_SECONDS, max=MAX_SECONDS)
 _NEW_FILE = FilePath(dir_okay=False)
 _MIB = 2**20
-_WAIT = FiniteRange(min=0, min_open=True, max=366 * 86_400.0)
+_WAIT = Within(min=0, min_open=True, max=366 * 86_400.0)
 _IDLE_BEFORE_THEN = 600.0
-_DRAIN = FiniteRange(min=0, max=366 * 86_400.0)
-_LEASE = FiniteRange(min=LEASE_SECONDS[0], max=LEASE_SECONDS[1])
-_MARGIN = FiniteRange(min=0, max=MAX_SECONDS)
-_NELO = FiniteRange(min=-MAX_NELO, max=MAX_NELO)
+_DRAIN = Within(min=0, max=366 * 86_400.0)
+_LEASE = Within(min=LEASE_SECONDS[0], max=LEASE_SECONDS[1])
+_MARGIN = Within(min=0, max=MAX_SECONDS)
+_NELO = Within(min=-MAX_NELO, max=MAX_NELO)
 _IN_A_ROW = click.IntRange(1, MAX_IN_A_ROW)
 _DRAW = click.IntRange(0, MAX_MOVES), _IN_A_ROW, click.IntRange(0, MAX_SCORE)
 _RESIGN = _IN_A_ROW, click.IntRange(1, MAX_SCORE)

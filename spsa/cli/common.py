@@ -26,14 +26,6 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 """A file to write."""
 
 
-class Within(click.FloatRange):
-    """A number of this range, and not nan, which click's own range lets through."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        number = super().convert(value, param, ctx)
-        return number if number == number else self.fail("nan is no number", param, ctx)
-
-
 config_option: Option = click.option(
     "--config",
     envvar="SPSA_CONFIG",

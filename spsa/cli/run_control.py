@@ -2,10 +2,10 @@
 
 import click
 
-from spsa.cli.common import Within, actor, with_run
+from spsa.cli.common import actor, with_run
 from spsa.db import Store
 from spsa.db.tables import Run
-from spsa.output import echo
+from spsa.output import Within, echo
 from spsa.text import plural
 
 _reason_option = click.option(

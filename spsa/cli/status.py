@@ -8,13 +8,13 @@ from typing import Any
 import click
 from rich.console import Console
 
-from spsa.cli.common import Within, json_option, run_option, with_store
+from spsa.cli.common import json_option, run_option, with_store
 from spsa.db import Store
 from spsa.db.read_queries import VoidGame
 from spsa.db.tables import Run
 from spsa.errors import NothingToDo
 from spsa.live_display import LiveDisplay
-from spsa.output import echo, echo_json
+from spsa.output import Within, echo, echo_json
 from spsa.report.alarms import look, runs_with_alarms
 from spsa.report.events import EVENTS, VOIDS, place, void_lines
 from spsa.report.screen import rendered, screen

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from spsa.cli.common import Within, json_option, run_option, with_config
+from spsa.cli.common import json_option, run_option, with_config
 from spsa.cli.held_run import held_run, interruptible, play_match
 from spsa.config.settings import Config
 from spsa.core.game_settings import (
@@ -25,7 +25,7 @@ from spsa.errors import InvalidInput
 from spsa.live_display import working
 from spsa.master.match import MAX_GAMES, ValidationMatch, left_match, match_of, settings_of_match
 from spsa.master.match_engines import foreign_engine, named_engine, run_of_match
-from spsa.output import echo, echo_json
+from spsa.output import Within, echo, echo_json
 from spsa.report.matches import MATCHES, is_theta, matches_of, named_theta
 from spsa.report.notify import addresses
 from spsa.report.run_watch import watching
