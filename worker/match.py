@@ -35,7 +35,6 @@ from spsa.openings.book import Opening, OpeningBook, drawn_time, load
 from spsa.output import echo, echo_json
 from spsa.protocol import BatchResult
 from spsa.text import NAME_LENGTH, printable
-from spsa.uci.engine import SearchReply
 from spsa.uci.spawning import EngineLimits, EngineSpec
 from worker.runner.adjudication import open_tables
 from worker.runner.game import Game, GameVoid, Pair, Pairing, counts, nps
@@ -317,7 +316,9 @@ def _game(opening: Opening, game: Game, headers: Mapping[str, str]) -> str:
     # A reply after the flag fell was not played, and may be no legal move.
     played = game.moves[: -1 if kind is Termination.TIME else None]
     moves = [(move, "book") for move in opening.moves]
-    moves += [(reply.move, _comment(reply)) for reply in played]
+    for reply in played:
+        comment = f"{_score(reply.score)}/{reply.depth} {reply.seconds:.3f}s n={reply.nodes}"
+        moves.append((reply.move, comment))
     shown: Any = chess.pgn.Game(
         {
             **headers,
@@ -336,10 +337,6 @@ def _game(opening: Opening, game: Game, headers: Mapping[str, str]) -> str:
     text: str = shown.accept(chess.pgn.StringExporter())
     # No spaces inside the braces: programs that read other runners' files rely on it.
     return text.replace("{ ", "{").replace(" }", "}") + "\n\n"
-
-
-def _comment(reply: SearchReply) -> str:
-    return f"{_score(reply.score)}/{reply.depth} {reply.seconds:.3f}s n={reply.nodes}"
 
 
 def _score(score: int | None) -> str:

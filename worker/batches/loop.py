@@ -252,7 +252,14 @@ class Worker(JobLoop):
         elif ended.failure is not None:
             self._last_failure = TuningError(f"{active}: {ended.failure}")
             log.error("%s: failed, %s", active, ended.failure)
-            self._fail(claim, _failure(active, claim, ended.failure, ended.culprit))
+            engine = {"plus": claim.plus, "minus": claim.minus}.get(ended.culprit)
+            failure = Failure(
+                reason=printable(ended.failure, FAILURE_LENGTH),
+                void_games=sum(active.result.voids.values()),
+                sha256=engine.sha256 if engine else None,
+                kept_voids=active.result.kept_voids,
+            )
+            self._fail(claim, failure)
         else:
             result = replace(active.result, seconds=time.monotonic() - active.since)
             self._client.enqueue(BatchReport(held=HeldClaim.of(claim), result=result))
@@ -268,13 +275,3 @@ class Worker(JobLoop):
         log.info("%s: %s", active, counts(result.tally))
         if speed is not None:
             log.info("slot %s: %.0f nodes a second", result.slot, speed)
-
-
-def _failure(active: ActiveJob, claim: Claim, reason: str, culprit: str) -> Failure:
-    engine = {"plus": claim.plus, "minus": claim.minus}.get(culprit)
-    return Failure(
-        reason=printable(reason, FAILURE_LENGTH),
-        void_games=sum(active.result.voids.values()),
-        sha256=engine.sha256 if engine else None,
-        kept_voids=active.result.kept_voids,
-    )

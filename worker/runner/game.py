@@ -166,15 +166,11 @@ def play_game(
             reply, ending = _move(players[position.turn], position, clock, adjudicator)
             moves.append(reply)
     except EngineFault as fault:
-        culprit = players[position.turn].name
-        raise GameVoid(culprit, fault, _reached(position), white.name) from None
+        culprit, reached = players[position.turn].name, position.command.decode()
+        if len(reached) > _MAX_COMMAND:  # a very long game is shown by its last position
+            reached = f"position fen {position.board.fen()}"
+        raise GameVoid(culprit, fault, reached, white.name) from None
     return Game(ending, tuple(moves), first)
-
-
-def _reached(position: Position) -> str:
-    # a very long game is shown by its last position
-    command = position.command.decode()
-    return command if len(command) <= _MAX_COMMAND else f"position fen {position.board.fen()}"
 
 
 def _ask_both(players: Sequence[UciEngine], ask: Callable[[UciEngine], None]) -> None:

@@ -73,7 +73,10 @@ class Position:
             move = chess.Move.from_uci(text)
         except chess.InvalidMoveError:
             return False
-        if not self._is_legal(move):
+        # python-chess always reads a king's move to its own rook as castling, UCI in Chess960 only.
+        own = self.board.occupied_co[self.board.turn]
+        takes_own = bool(own & chess.BB_SQUARES[move.to_square])
+        if (takes_own and not self.board.chess960) or not self.board.is_legal(move):
             return False
         self.board.push(move)
         self.command += self._before_move + text.encode()
@@ -95,9 +98,3 @@ class Position:
         if quiet_plies == 0 and board.is_insufficient_material():
             return drawn(Termination.MATERIAL)
         return None
-
-    def _is_legal(self, move: chess.Move) -> bool:
-        # python-chess always reads a king's move to its own rook as castling, UCI in Chess960 only.
-        own = self.board.occupied_co[self.board.turn]
-        takes_own = bool(own & chess.BB_SQUARES[move.to_square])
-        return (self.board.chess960 or not takes_own) and self.board.is_legal(move)
