@@ -2,7 +2,7 @@
 
 A worker that runs from a zipapp replaces its own file and starts again with the same arguments, so
 that a person never has to. It goes on as it is if the new file has another hash than the server
-said, or does not run here. A worker that was installed is replaced by whoever installed it.
+said, or does not run here. A worker that was installed is left as it is: a person replaces it.
 """
 
 import hashlib

@@ -33,9 +33,9 @@ from spsa.report.table import record, terminal
 )
 @json_option
 def report(store: Store, run: Run, html: Path | None, folder: Path | None, as_json: bool) -> None:
-    """All that is known of a run: summary, figures, parameters, workers, settings, events.
+    """Write all that is known of a run: summary, figures, parameters, workers, settings, events.
 
-    Without an option the summary and the tables are shown here.
+    Without an option it shows what `status` shows, with all matches and workers.
     """
     with working("reading the run"):
         found = look(store, run)

@@ -137,8 +137,8 @@ def _refuse_open(endpoint: Endpoint, plain_http: bool, has_token: bool) -> None:
         )
     if not has_token and (endpoint.proxy or not is_loopback(host)):
         raise click.UsageError(
-            "other machines can reach this server: give --token-file FILE, without whose token "
-            "nobody sees its pages"
+            "other machines can reach this server: give --token-file FILE, and its pages ask for "
+            "this token"
         )
 
 

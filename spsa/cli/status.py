@@ -70,7 +70,7 @@ def status(
     batch, and the last lines of the engine at fault.
     """
     if (watch or every) and (with_events or voids is not None or (watch and every)):
-        raise click.UsageError("--watch, --all, and --events with --voids exclude each other")
+        raise click.UsageError("give --watch or --all alone, without --events and --voids")
     if voids and not _PLACE.fullmatch(voids):
         wrong = f"'{printable(voids, 80)}' is not ITERATION.BATCH, as in 12.3"
         raise click.BadParameter(wrong, param_hint="--voids")

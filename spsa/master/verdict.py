@@ -142,9 +142,9 @@ def _advice(run: Run, more: MoreGames, worthwhile: float) -> tuple[Advice, str]:
     elo = floor(100 * more.elo) / 100  # not rounded up to what is worthwhile
     brings = f"as many games again ({more.games:,}) are expected to bring {elo:+.2f} Elo"
     if run.status is RunStatus.STOPPED:
-        goes_on = "`spsa-master run --from` starts a run that goes on from this one"
-        return Advice.STOP, f"{brings}; {goes_on}"
+        return Advice.STOP, f"{brings}; only `spsa-master run --from` goes on from it"
     if more.elo < worthwhile:
         return Advice.STOP, f"{brings}, less than {worthwhile:g} Elo"
-    is_over = run.finished_at is not None or run.applied >= _NEARLY * run.max_iterations
-    return (Advice.EXTEND if is_over else Advice.GO_ON), brings
+    if run.finished_at is not None or run.applied >= _NEARLY * run.max_iterations:
+        return Advice.EXTEND, f"{brings}; `spsa-master set --iterations N` extends the run"
+    return Advice.GO_ON, brings

@@ -124,8 +124,9 @@ def _of_parameters(status: Status, recent: Sequence[Iteration]) -> Iterator[Alar
     for one in status.parameters:
         if one.active and one.bound and status.run.applied:
             limit = one.minimum if one.bound == "min" else one.maximum
-            where = f"theta is {one.value:.6g}, at its {one.bound} {limit:.6g}"
-            yield Alarm(AlarmKind.AT_BOUND, one.name, where)
+            where = "at" if one.value == limit else "within half a step of"
+            found = f"theta is {one.value:.6g}, {where} its {one.bound} {limit:.6g}"
+            yield Alarm(AlarmKind.AT_BOUND, one.name, found)
 
 
 def of_time_controls(run: Run, sums: TimeControlSums | None) -> Iterator[Alarm]:

@@ -211,7 +211,7 @@ def worker_figures(parts: Sequence[WorkerShare]) -> dict[str, Figure]:
         "zmin": 0,  # counts only with zmax
         "zmax": max(filter(None, rate.values())),
         "hovertemplate": "%{text}, %{z:,.0f} games an hour a slot<extra></extra>",
-        "colorbar": {"title": {"text": "games/h"}, "thickness": 12, "nticks": 3},
+        "colorbar": {"title": {"text": "games/h"}, "thickness": 12, "nticks": 3, "tickformat": ","},
     }
     axis = _ticks([_name(worker) for worker in workers])
     height = max(160, 90 + _ROW * len(workers))
@@ -231,4 +231,4 @@ def parameter_figures(history: RunHistory, name: str) -> dict[str, Figure]:
     lines = [_line("bound", ends, [one, one], "faint", line={"dash": "dot"}) for one in bounds]
     more = {"customdata": path.in_steps, "hovertemplate": f"{hover}<extra></extra>"}
     theta = _line("theta", games, path.path, "first", **more)
-    return {"path": plain(_figure([*lines, theta], "games", "value"))}
+    return {"path": plain(_figure([*lines, theta], "games", "value", showlegend=False))}
