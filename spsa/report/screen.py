@@ -22,7 +22,7 @@ from spsa.live_display import LiveDisplay
 from spsa.report.alarms import look
 from spsa.report.matches import ITERATIONS, MATCHES, TIME_CONTROLS
 from spsa.report.parameters import PARAMETERS, ParameterStatus
-from spsa.report.status import Status, wanted_games
+from spsa.report.status import Status
 from spsa.report.table import TextTable, View, elo_text, score, sentence, shown
 from spsa.report.workers import WORKERS
 from spsa.text import LINE_LENGTH, plural, printable
@@ -41,7 +41,7 @@ _LOOK_SECONDS = 0.5
 def rendered(status: Status, tables: Iterable[tuple[View, Sequence[Any]]] = ()) -> Group:
     """All that a status says, with these tables, or with its own: the whole of `status`."""
     own = (
-        (ITERATIONS, [it for it in status.open if it.purpose is Purpose.TUNE]),
+        (ITERATIONS, status.open_tuning),
         (MATCHES, status.validations),
         (TIME_CONTROLS, status.time_controls),
         (PARAMETERS, status.parameters),
@@ -104,12 +104,7 @@ def _one_line(text: str) -> RenderableType:
 
 
 def _bar(status: Status) -> RenderableType:
-    """How many games were played, of how many: of the open match or of the tune."""
-    match = status.open_match
-    wanted = wanted_games(status.run)
-    played = wanted - status.games_left
-    if match is not None:
-        played, wanted = match.games_played, match.target_games
+    played, wanted = status.played
     row = Table.grid(padding=1)
     row.add_row(ProgressBar(max(1, wanted), played), f"{100 * played // max(1, wanted)}%")
     return row

@@ -152,6 +152,11 @@ class Status:
         return self.run.finished_at is not None and not self.open
 
     @property
+    def open_tuning(self) -> tuple[Iteration, ...]:
+        """The open iterations of the tuning."""
+        return tuple(it for it in self.open if it.purpose is Purpose.TUNE)
+
+    @property
     def present(self) -> tuple[FleetMember, ...]:
         """The workers that are there."""
         return tuple(one for one in self.workers if one.is_present)
@@ -164,7 +169,7 @@ class Status:
     @property
     def games_left(self) -> int:
         """Games of the tuning still to play; what a purge took from closed iterations is not."""
-        played = sum(it.games_played for it in self.open if it.purpose is Purpose.TUNE)
+        played = sum(it.games_played for it in self.open_tuning)
         closed = self.run.applied * games_per_iteration(self.run)
         return max(0, wanted_games(self.run) - closed - played)
 
@@ -212,15 +217,12 @@ class Status:
     @property
     def headline(self) -> str:
         """`run first: running, 2 alarms, 3 of 100 iterations, 24 games, mixture, seed 42`."""
-        run, match, playing = self.run, self.open_match, ""
-        if match is not None:
-            playing = f", a validation of {plural(match.target_games, 'game')}"
-            playing += f", LLR {ratio(test)}" if (test := Match(match).test) else ""
+        run, matched = self.run, self.matched
         if not run.tunes:
-            return f"run {run.name}: matches of engines{playing}"
+            return f"run {run.name}: matches of engines{matched}"
         alarms = f", {plural(len(self.alarms), 'alarm')}" if self.alarms else ""
         games = plural(self.totals.tally.games, "game")
-        told = f"run {run.name}: {run.status}{alarms}, {progress(run)}{playing}, {games}"
+        told = f"run {run.name}: {run.status}{alarms}, {progress(run)}{matched}, {games}"
         return f"{told}, {run.algorithm}, seed {run.seed}"
 
     def answer_lines(self) -> Iterator[str]:
@@ -269,8 +271,6 @@ class Status:
         for match in self.validations[-1:]:
             if run.tunes and match.test is not None:
                 yield from match.sentences()
-        if made := self.building:
-            yield made
         if gone := [one for one in self.workers if not (one.is_present or one.is_revoked)]:
             yield f"{plural(len(gone), 'worker')} of this database not heard of for two minutes"
         if self.purged_games:
@@ -313,14 +313,29 @@ class Status:
     def sentences(self) -> Iterator[str]:
         """All that a status says beside its tables."""
         yield self.headline
-        told = (self.answer_lines(), self.ends(), self.alarm_lines(), self.notes())
-        yield from (f"  {line}" for lines in told for line in lines)
+        told = (self.answer_lines(), [self.building], self.ends(), self.alarm_lines(), self.notes())
+        yield from (f"  {line}" for lines in told for line in lines if line)
 
     @property
     def open_match(self) -> Iteration | None:
         """The newest match that is open; not one in the background of the tuning."""
         matches = (it for it in reversed(self.open) if it.purpose is Purpose.VALIDATE)
         return next((it for it in matches if not it.is_background), None)
+
+    @property
+    def matched(self) -> str:
+        """`, a validation of 400 games` with the LLR of its test; "" where no match is open."""
+        if (match := self.open_match) is None:
+            return ""
+        llr = f", LLR {ratio(test)}" if (test := Match(match).test) else ""
+        return f", a validation of {plural(match.target_games, 'game')}{llr}"
+
+    @property
+    def played(self) -> tuple[int, int]:
+        """How many games were played, of how many: of the open match or of the tune."""
+        if (match := self.open_match) is not None:
+            return match.games_played, match.target_games
+        return (wanted := wanted_games(self.run)) - self.games_left, wanted
 
     @property
     def building(self) -> str:

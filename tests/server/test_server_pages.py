@@ -7,7 +7,7 @@ from unittest.mock import Mock
 from urllib.parse import quote
 
 import pytest
-from builders import new_run, stage
+from builders import new_run, new_validation, stage
 from served import HOSTILE, client_of, space
 from starlette.testclient import TestClient
 
@@ -26,14 +26,8 @@ from spsa.server.reading import ShortCache
 from spsa.server.views import Sorted
 
 PAGES = (
-    "/",
-    "/run",
-    "/parameters",
-    "/parameter?name=margin",
-    "/workers",
-    "/iterations",
-    "/iteration?number=1",
-    "/events",
+    *("/", "/run", "/parameters", "/parameter?name=margin", "/workers"),
+    *("/iterations", "/iteration?number=1", "/events"),
 )
 ADDRESSES = (
     *("runs", "run", "history", "figures", "figures?name=margin", "parameter?name=margin"),
@@ -64,6 +58,8 @@ def test_alarms_are_in_the_title_and_in_the_list_of_runs(store, visit):
     staged.apply(delta=dict.fromkeys(theta, 0.0), theta={**theta, "margin": 1000.0})
     store.pause("first", "owner", "lunch")
     visit(client_of(store), "alarms")
+    store.stop("first", "owner", "dinner")
+    visit(client_of(store), "alarms of a run that is over")
 
 
 def test_two_runs_are_compared(store, visit, sql):
@@ -193,12 +189,13 @@ def test_a_failure_is_told_without_its_details(error, store, visit, monkeypatch,
 
 
 def test_a_run_that_has_played_nothing(store, visit):
-    stage(store, space(), 0)
+    staged = stage(store, space(), 0)
     browser = client_of(store)
-    for path in PAGES:
-        if "number=" not in path:
-            html(browser, path)
+    for path in set(PAGES) - {"/iteration?number=1"}:
+        html(browser, path)
     visit(browser, "a run that has played nothing")
+    store.open_iteration(staged.master, new_validation(target_games=8))
+    visit(client_of(store), "an open match")
 
 
 def test_a_run_of_matches_alone_has_every_page(store, visit):
