@@ -12,7 +12,7 @@ from spsa.db import Store
 from spsa.db.read_queries import VoidGame
 from spsa.db.run_queries import ALARM, ALARM_OVER, NEWS
 from spsa.db.tables import Event, FailureRow, Run
-from spsa.report.table import Column, View, joined, shown, values
+from spsa.report.table import Column, View, joined, shown, spaced, values
 
 _ALONE = 3
 """So many alarms of a kind are told one by one; more of them in one sentence."""
@@ -210,7 +210,7 @@ EVENTS = View(
     "events",
     (
         Column("at", "time (UTC)", kind="word"),
-        Column("kind", "event", show=lambda kind: kind.replace("_", " "), kind="word"),
+        Column("kind", "event", show=spaced, kind="word"),
         Column("actor", "by", kind="name"),
         Column("detail"),
         Column("", "detail", told, kind="text"),

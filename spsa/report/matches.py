@@ -27,6 +27,7 @@ from spsa.report.table import (
     plain,
     plus_minus,
     results,
+    spaced,
     unless_zero,
     values,
 )
@@ -54,12 +55,17 @@ def games_of(get: str, target: str) -> Column:
     return Column("", "games", both, lambda of: f"{of[0]:,}/{of[1]:,}")
 
 
+def time_of(key: str, heading: str, rank: int) -> Column:
+    """A column of times without the year: `11-28 06:24`."""
+    return Column(key, heading, show="{:%m-%d %H:%M}".format, kind="word", rank=rank)
+
+
 _GAIN = "{:.4g}".format
 ITERATIONS = View(
     "iterations",
     (
         Column("iteration_number", "number", kind="name"),
-        Column("status", "status", kind="word", rank=4),
+        Column("status", "status", show=spaced, kind="word", rank=4),
         games_of("tally", "target_games"),
         *RESULT,
         Column("void_games", "void", show=unless_zero, rank=1),
@@ -68,8 +74,8 @@ ITERATIONS = View(
         Column("k", "iteration", rank=3),
         Column("a_k", "a_k", show=_GAIN, rank=9),
         Column("c_k", "c_k", show=_GAIN, rank=9),
-        Column("created_at", "opened", kind="word", rank=8),
-        Column("completed_at", "completed", kind="word", rank=8),
+        time_of("created_at", "opened", 8),
+        time_of("completed_at", "completed", 8),
         *values("opened_on", "target_games"),
         Column("games_played", "", "tally.games"),
     ),
@@ -159,7 +165,7 @@ MATCHES = View(
     "validations",
     (
         Column("iteration_number", "number", "iteration.iteration_number", kind="name"),
-        Column("status", "status", kind="word", rank=4),
+        Column("status", "status", show=spaced, kind="word", rank=4),
         games_of("tally", "iteration.target_games"),
         *RESULT,
         Column("void_games", "void", "iteration.void_games", unless_zero, rank=3),

@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import reduce
 from io import StringIO
 from math import isfinite
+from operator import methodcaller
 from typing import Any, Literal
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -25,6 +26,9 @@ count = "{:,}".format
 
 percent = "{:.0%}".format
 """`12%`"""
+
+spaced = methodcaller("replace", "_", " ")
+"""`in progress` of `in_progress`."""
 
 
 def unless_zero(value: int) -> str:

@@ -25,17 +25,7 @@ from spsa.db.read_queries import WorkerShare
 from spsa.db.tables import Run, SetAsideRow, Worker
 from spsa.protocol import ACTIVE_SECONDS, words_of
 from spsa.report.events import Alarm, AlarmKind
-from spsa.report.table import (
-    Column,
-    View,
-    ago,
-    count,
-    elo_text,
-    percent,
-    thousands,
-    unless_zero,
-    values,
-)
+from spsa.report.table import Column, View, ago, count, percent, thousands, unless_zero, values
 
 LEVEL = 0.0003
 """The chance that one look at equal machines shows any of them as standing out."""
@@ -366,6 +356,7 @@ SHARES = View(
 )
 
 _CLAIMED = "games that it has claimed and not yet reported"
+_FAILED = "of its machine, in all runs"
 
 WORKERS = View(
     "workers",
@@ -379,10 +370,9 @@ WORKERS = View(
         Column("concurrency", "slots", "worker.concurrency"),
         Column("games_leased", "claimed", "worker.games_leased", count, rank=2, note=_CLAIMED),
         Column("", "games of the run", "share.tally.games", count, rank=2),
-        Column("", "Elo ± 95%", "share.tally", elo_text, rank=5),
         Column("", "void", "share.void_games", unless_zero, rank=3),
         Column("", "time losses", "share.time_losses", unless_zero, rank=3),
-        Column("failed_batches", "failed batches", show=unless_zero, rank=2),
+        Column("failed_batches", "failed batches", show=unless_zero, rank=2, note=_FAILED),
         Column("", "speed", "report.speed", percent, rank=6, note="of the median of all machines"),
         Column("", "knps", "nodes_per_second", thousands, rank=5, note="thousand nodes a second"),
         Column("", "games/h", "share.games_per_hour", "{:,.0f}".format, rank=4, note="of one slot"),
@@ -398,6 +388,6 @@ WORKERS = View(
         Column("against_others", "", "report", of=MACHINES),
     ),
     "All workers of the database, the one heard of last first. Results, speed and faults are of "
-    "reported batches of this run's tuning iterations; failed batches: the machine's of all runs.",
-    "No worker has registered yet. `compete --spsa -c 8` starts one.",
+    "reported batches of this run's tuning iterations.",
+    "No worker is there: `compete --spsa -c 8` starts one.",
 )

@@ -10,7 +10,7 @@ from spsa.db.machine_queries import PlayedEngines
 from spsa.db.tables import Batch, Iteration
 from spsa.protocol import words_of
 from spsa.report.events import binary, place
-from spsa.report.matches import ITERATIONS, RESULT, games_of
+from spsa.report.matches import ITERATIONS, RESULT, games_of, time_of
 from spsa.report.parameters import PARAMETERS, ParameterStatus
 from spsa.report.table import Column, View, count, estimate, headed, thousands, unless_zero, values
 
@@ -54,8 +54,8 @@ BATCHES = View(
         Column("", "void games", lambda batch: batch, _voids, kind="text", rank=1),
         Column("", "knps", "nodes_per_second", thousands, rank=1),
         Column("scale", "scale", show="{:.3g}".format, note="by what its worker multiplied times"),
-        Column("leased_at", "claimed", kind="word", rank=1),
-        Column("reported_at", "reported", kind="word", rank=1),
+        time_of("leased_at", "claimed", 1),
+        time_of("reported_at", "reported", 1),
         Column("last_error", "last error", kind="text", rank=1),
         *values("games", "first_pair", "seed", "time_control", "voids"),
         *values("plus_nodes", "minus_nodes", "moves", "seconds", "think_seconds"),
@@ -106,7 +106,7 @@ PURGED = View(
         *RESULT,
         Column("void_games", "void", show=unless_zero, rank=1),
         Column("worker", "worker", get="worker.name", kind="name"),
-        Column("reported_at", "reported", kind="word"),
+        time_of("reported_at", "reported", 0),
         Column("played_again", "played again", kind="word"),
     ),
     "As they were reported; they count no more.",
@@ -114,7 +114,7 @@ PURGED = View(
 
 PLAYED = View(
     "parameters",
-    headed("parameter", "theta", "plus", "minus", "gradient, Elo a step"),
+    headed("name", "theta", "plus", "minus", "gradient, Elo a step"),
     "Theta when the iteration was opened, and the values that the engines had.",
 )
 
@@ -129,9 +129,7 @@ ITERATION = View(
 )
 """One iteration with its parameters."""
 
-COMPARED = View(
-    "parameters of both", headed("parameter", "start", "now", "of the other", "apart, steps")
-)
+COMPARED = View("parameters of both", headed("name", "start", "now", "the other's", "apart, steps"))
 
 
 def played_rows(one: Iteration) -> list[tuple[Any, ...]]:
@@ -152,11 +150,11 @@ def compared_rows(
     """The parameters that both runs have, those that are farthest apart first."""
     there = {one.name: one.value for one in others}
     rows = [
-        (*(one.name, one.start, one.value, other), round((other - one.value) / one.step, 2))
+        (one.name, one.start, one.value, other, f"{(other - one.value) / one.step:+.2f}")
         for one in own
         if (other := there.get(one.name)) is not None
     ]
-    return sorted(rows, key=lambda row: -abs(row[-1]))
+    return sorted(rows, key=lambda row: -abs(float(row[-1])))
 
 
 @dataclass(frozen=True, slots=True)

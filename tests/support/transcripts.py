@@ -22,7 +22,7 @@ from golden import compare
 from spsa.cli.common import actor
 
 MASKS = {
-    r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?(\+00:00)?": "{time}",
+    r"(\d{4}-)?\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?(\+00:00)?": "{time}",
     r"(\d[\d.]*[smhd] )+ago": "{ago}",
     r"left: \d.* an hour": "left: {long}",
     r"\d[\d,]{4,} nodes a second;": "{many} nodes a second;",
