@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from queue import PriorityQueue
 from types import MappingProxyType
@@ -40,6 +41,7 @@ from spsa.files import MAX_TEXT, content, remove_old, write_whole
 BUILD_SECONDS, NODES_PER_SECOND = "build-seconds", "nodes-per-second"
 """Files with what was measured last: of an iteration's two builds, and of one engine."""
 
+_SHOWN_VALUES = 12  # of those with which a build failed
 _ALONE = (
     "plays only beside its files, and workers start a copy of it in an empty folder: name them in "
     "[engine.files], or name a script that goes to its folder and starts it there"
@@ -192,8 +194,9 @@ def explained(name: str, values: Mapping[str, float]) -> Iterator[None]:
     try:
         yield
     except BuildFailed as failure:
-        shown = ", ".join(f"{name} = {value:.6g}" for name, value in values.items())
-        more = f"\nIts values: {shown}" if values else ""
+        shown = [f"{name} = {value:.6g}" for name, value in islice(values.items(), _SHOWN_VALUES)]
+        others = f", and {len(values) - _SHOWN_VALUES} more" if len(values) > _SHOWN_VALUES else ""
+        more = f"\nIts values: {', '.join(shown)}{others}" if values else ""
         raise type(failure)(f"the {name}: {failure}{more}") from failure
 
 

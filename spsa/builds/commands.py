@@ -18,6 +18,8 @@ from spsa.uci.process import kill
 _SHOWN_LINES = 60
 _ANSWER_SECONDS = 120.0
 _SECRET = re.compile(r"DATABASE_URL.*|SPSA_.*|PG[A-Z]+")
+_BY_MAKE = re.compile(r"(?m)^g?make(?:\[\d+\])?: .*$")
+"""What make adds to what a command of its own has said."""
 _FLAGS_OF_TARGET = re.compile(r"^\s*\[target\.[^\n]*\n[^\[]*?^\s*rustflags\b", re.MULTILINE)
 
 
@@ -88,7 +90,7 @@ class Commands:
         self.wait()
         output, errors = (file.read_text(encoding="utf-8", errors="replace") for file in files)
         if process.returncode != 0:
-            found = _errors(errors if errors.strip() else output)
+            found = _errors(errors if _BY_MAKE.sub("", errors).strip() else output + errors)
             raise BuildFailed(f"`{words}` ended with {process.returncode}\n{found}{note}")
         return output
 

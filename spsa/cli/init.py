@@ -142,7 +142,11 @@ def _try(
         with working(f"trying the engine: {'a build and ' if build_seconds else ''}a few searches"):
             trial = try_engine(write, setup, partial(echo, err=True))
     except TrialFailed:
-        echo(f"{target} is written: correct it, then `spsa-master probe` tries again", err=True)
+        echo(
+            f"{target} is written: correct it, then `spsa-master probe` builds it as it says; "
+            "`init --force` writes both files anew, and tries other ways again",
+            err=True,
+        )
         raise
     write(trial.setup, 2 * trial.build_seconds if build_seconds else 0.0)
     echo(_told(trial), err=True)

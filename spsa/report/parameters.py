@@ -52,11 +52,11 @@ class ParameterStatus(Parameter):
 
     @property
     def bound(self) -> str:
-        """Which bound theta is at, within half a step; empty if at none."""
+        """Which bound theta is at, within half a step, unless it moves away; empty if at none."""
         near = AT_BOUND_STEPS * self.step
-        if self.value - self.minimum < near:
+        if self.value - self.minimum < near and self.value <= self.start:
             return "min"
-        return "max" if self.maximum - self.value < near else ""
+        return "max" if self.maximum - self.value < near and self.value >= self.start else ""
 
     @property
     def state(self) -> str:

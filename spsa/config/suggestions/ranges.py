@@ -176,7 +176,8 @@ def of_numbers(name: str, found: Numbers, *, computed: bool) -> Iterator[Suggest
         is_apart = "" if near <= abs(element.number or near) <= far else against.APART
         own = against.to_number(element, computed=computed)
         beyond = against.LAST_RANK if are_ranks and rows.get(place) == 7 else ""
-        yield _within(guess, element).opposed(is_apart, own, table, beyond)
+        as_whole = table if table == against.LONG_TABLE else ""
+        yield _within(guess, element).opposed(as_whole, is_apart, own, table, beyond)
 
 
 def _pairs(found: Numbers) -> set[Location]:
