@@ -55,17 +55,12 @@ def test_the_side_that_can_be_built_is_searched(tmp_path):
         prober.start()
 
 
-@pytest.mark.parametrize(
-    ("fen", "own", "other", "number"),
-    [(BEFORE_MATE, "e2e4", "h5f7", 0), (FEN, "g8f6", "g8g6", 1)],
-    ids=["no engine is asked for a move of who is mated", "a game ends with an illegal move"],
-)
-def test_where_a_game_of_the_engine_ends(tmp_path, fen, own, other, number):
-    margin = parameter("margin")
-    prober = Prober(Space((margin,)), Picky(tmp_path), TERMS, [fen], 5000)
-    prober.delivery.script.write_text(ENGINE.replace(own, other))
-    prober.start()
-    assert len(prober.positions) == number
+def test_a_game_of_the_engine_ends_with_a_mate_or_an_illegal_move(tmp_path):
+    for fen, own, other, number in ((BEFORE_MATE, "e2e4", "h5f7", 0), (FEN, "g8f6", "g8g6", 1)):
+        prober = Prober(Space((parameter("margin"),)), Picky(tmp_path), TERMS, [fen], 5000)
+        prober.delivery.script.write_text(ENGINE.replace(own, other))
+        prober.start()
+        assert len(prober.positions) == number
 
 
 def test_a_group_goes_down_where_a_step_up_leads_out_of_its_bounds(tmp_path):
