@@ -43,7 +43,6 @@ UCI = '[delivery]\nengine = "engine"\n[games]\nbook = "book.epd"\n'
 BLACK = ("pppppppp/8", "1ppppppp/p7", "p1pppppp/1p6", "pp1ppppp/2p5", "ppp1pppp/3p4", "ppppppp1/7p")
 WHITE = ("8/PPPPPPPP", "P7/1PPPPPPP", "1P6/P1PPPPPP", "2P5/PP1PPPPP", "3P4/PPP1PPPP", "7P/PPPPPPP1")
 BOOK = "".join(f"rnbqkbnr/{b}/8/8/{w}/RNBQKBNR w KQkq - 0 1\n" for b in BLACK for w in WHITE)
-"""The engine's first moves are legal: e2e4, then knights."""
 
 
 def _probed(self, parameter, *given, probed=Prober.probed, **named):
@@ -60,7 +59,7 @@ def folder(folder, monkeypatch):
     engine.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E {folder / "engine.py"} "$@"\n')
     engine.chmod(0o755)
     (folder / "config.toml").write_text(UCI)
-    (folder / "book.epd").write_text(BOOK)
+    (folder / "book.epd").write_text(BOOK)  # the engine's moves are legal in it
     names = ("alive", "strong", "dead", "clamped", "crash")
     (folder / "params.toml").write_text("".join(map(PARAMS.format, names)))
     return folder

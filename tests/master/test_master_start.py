@@ -198,12 +198,13 @@ def test_a_new_run_shares_its_book_as_it_shares_its_engines(distribute, project,
     rules = CONFIG.replace("batch_size = 2", 'batch_size = 2\nbook = "mine.epd"')
     write_project(project, rules.replace("[build]", f'[build]\ndistribute = "{distribute}"'))
     config = load_config(project / "config.toml", {})
-    book = prepare(config, store).run.game_settings.book
+    prepared = prepare(config, store)
+    book, is_shared = prepared.run.game_settings.book, prepared.delivery.keep_bytes
     (project / "mine.epd").write_text("changed since it was read")
     with pytest.raises(TuningError, match=r"mine\.epd hashes to"):
         delivery_setup.shared_files(config)
     shared = config.build.engines_path / book.sha256
-    assert shared.exists() == (distribute == "path")
+    assert shared.exists() == (distribute == "path") != is_shared
     content = shared.read_bytes() if distribute == "path" else store.file(book.sha256)
     assert content is not None and content.startswith(b"rnbqkbnr")
 
