@@ -192,11 +192,11 @@ def test_a_run_that_somebody_else_has_created_meanwhile_goes_on(project, store, 
     assert prepared().run.id == created.id
 
 
-@pytest.mark.parametrize("distribute", ["path", "database"])
-def test_a_new_run_shares_its_book_as_it_shares_its_engines(distribute, project, store):
+@pytest.mark.parametrize("key", "distribute='path' distribute='database' where='worker'".split())
+def test_a_new_run_shares_its_book_as_it_shares_its_engines(key, project, store):
     (project / "mine.epd").write_text("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -\n")
     rules = CONFIG.replace("batch_size = 2", 'batch_size = 2\nbook = "mine.epd"')
-    write_project(project, rules.replace("[build]", f'[build]\ndistribute = "{distribute}"'))
+    write_project(project, rules.replace("[build]", f"[build]\n{key}"))
     config = load_config(project / "config.toml", {})
     prepared = prepare(config, store)
     book, is_shared = prepared.run.game_settings.book, prepared.delivery.keep_bytes
@@ -204,8 +204,8 @@ def test_a_new_run_shares_its_book_as_it_shares_its_engines(distribute, project,
     with pytest.raises(TuningError, match=r"mine\.epd hashes to"):
         delivery_setup.shared_files(config)
     shared = config.build.engines_path / book.sha256
-    assert shared.exists() == (distribute == "path") != is_shared
-    content = shared.read_bytes() if distribute == "path" else store.file(book.sha256)
+    assert shared.exists() == ("path" in key) != is_shared
+    content = shared.read_bytes() if "path" in key else store.file(book.sha256)
     assert content is not None and content.startswith(b"rnbqkbnr")
 
 
