@@ -192,7 +192,7 @@ def test_a_run_that_somebody_else_has_created_meanwhile_goes_on(project, store, 
     assert prepared().run.id == created.id
 
 
-@pytest.mark.parametrize("key", "distribute='path' distribute='database' where='worker'".split())
+@pytest.mark.parametrize("key", ["distribute='path'", "distribute='database'", "where='worker'"])
 def test_a_new_run_shares_its_book_as_it_shares_its_engines(key, project, store):
     (project / "mine.epd").write_text("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -\n")
     rules = CONFIG.replace("batch_size = 2", 'batch_size = 2\nbook = "mine.epd"')
