@@ -25,6 +25,7 @@ CHUNK = 65_536
 _KEPT_ERRORS = 8_192
 _LAST_LINES, _MAX_LINE = 12, 160  # lines, and characters of one
 _EXIT_SECONDS = 1.0
+_EXIT_PAUSE = 0.002
 _BY_SIGNAL = 128
 _ID_BYTES = 4
 _LONGEST_WAIT = 2**31 - 1  # milliseconds, all that poll takes: 24 days
@@ -171,9 +172,11 @@ class EngineProcess:
 
     def _ended(self) -> EngineFault:
         """The fault of an engine whose pipes are closed."""
-        try:
-            status = self._process.wait(_EXIT_SECONDS)
-        except subprocess.TimeoutExpired:
+        # Popen.wait sleeps until a time of the clock, which fails under a clock that is shifted.
+        end = time.monotonic() + _EXIT_SECONDS
+        while (status := self._process.poll()) is None and time.monotonic() < end:
+            time.sleep(_EXIT_PAUSE)
+        if status is None:
             return EngineFault("exit", "it closed its output but still runs")
         if by := _signal_name(status):
             folders = self._limits.folders
