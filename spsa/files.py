@@ -45,7 +45,8 @@ def private_folder(folder: Path, what: str) -> Path:
 def content(path: Path, most: int, *, follow: bool = True) -> bytes:
     """The bytes of a regular file of at most `most` bytes; without `follow` a link is refused.
 
-    OSError: it cannot be read, or is a folder, a device, a pipe or too long; `strerror` says which.
+    Raises OSError: it cannot be read, or is a folder, a device, a pipe or too long; `strerror` says
+    which.
     """
     try:
         # A plain open of a pipe without a writer would block for ever.

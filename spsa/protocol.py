@@ -110,9 +110,9 @@ class WorkerInfo(Request[RegisteredWorker]):
     of all) without `not_runs`. `secret` identifies the machine of a direct worker; a remote one is
     identified by its token.
 
-    NameTaken: a worker of another machine has this name. NotPermitted: the machine was revoked.
-    TooManyRequests: `MAX_WORKERS` workers of the machine are active, or an invited machine has as
-    many slots as its cores justify.
+    Raises NameTaken: a worker of another machine has this name. NotPermitted: the machine was
+    revoked. TooManyRequests: `MAX_WORKERS` workers of the machine are active, or an invited machine
+    has as many slots as its cores justify.
     """
 
     path = "register"
@@ -202,8 +202,8 @@ class NewClaim:
 class ClaimRequest(NewClaim, Request[Claim | None]):
     """Lease one free batch; None if there is none now. A claim that has a batch gets the same one.
 
-    LeaseLost: its batch was already reported. TooManyRequests: the worker holds as many batches as
-    its slots need.
+    Raises LeaseLost: its batch was already reported. TooManyRequests: the worker holds as many
+    batches as its slots need.
     """
 
     path = "claim"
@@ -302,8 +302,8 @@ class BatchResult:
 class BatchReport(Request[ReportOutcome]):
     """The result of a batch: it counts in the batch and in the iteration, or in neither.
 
-    LeaseLost: another claim has the batch, or it is abandoned. ReportConflict: this claim has
-    reported other counts.
+    Raises LeaseLost: another claim has the batch, or it is abandoned. ReportConflict: this claim
+    has reported other counts.
     """
 
     path = "report"
@@ -405,8 +405,8 @@ class BuiltFile:
 class BuildResult(HeldBuild, Request[Literal["accepted", "already", "lost"]]):
     """Publish plus and minus, as they were uploaded; only the holder of the lease can.
 
-    `requires` are the words that they require of a machine. OutOfRange: a value is not true of the
-    bytes.
+    `requires` are the words that they require of a machine. Raises OutOfRange: a value is not true
+    of the bytes.
     """
 
     path = "builds/publish"

@@ -116,8 +116,8 @@ def _is_decided(
 ) -> bool:
     """Write down a pair; whether the sequential test ends the match with it.
 
-    InvalidInput: the first game did not begin, because an engine does not speak UCI or refuses an
-    option.
+    Raises InvalidInput: the first game did not begin, because an engine does not speak UCI or
+    refuses an option.
     """
     tally = played.tally
     if isinstance(event, PairVoid):

@@ -47,7 +47,8 @@ def place_of(text: str) -> tuple[str | None, int, int, int | None]:
 def replay(place: str, settings: Settings, limits: EngineLimits) -> int:
     """Play it again and say how it compares; the exit code is 1 where counts differ that must not.
 
-    NothingToDo: there is no such run or batch. TuningError: this machine lacks an engine of it.
+    Raises NothingToDo: there is no such run or batch. TuningError: this machine lacks an engine of
+    it.
     """
     url = private_url(settings.database_url, settings.database_url_file)
     run, iteration, batch, pair = place_of(place)

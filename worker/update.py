@@ -66,8 +66,8 @@ class Updates:
     def check(self) -> None:
         """Ask the server which version it needs; DatabaseUnreachable if it does not respond.
 
-        OutdatedWorker: this worker cannot speak with the server, nor replace itself. TuningError:
-        it cannot speak with the server, and what the server has does not help.
+        Raises OutdatedWorker: this worker cannot speak with the server, nor replace itself.
+        TuningError: it cannot speak with the server, and what the server has does not help.
         """
         if self.store is None:  # a direct worker has no server
             return
@@ -92,8 +92,8 @@ class Updates:
     def install(self) -> None:
         """Replace this worker, which holds no batch now; returns only if it has to go on as it is.
 
-        Restart: the new version is in place, and this process has to become it. TuningError: the
-        new version cannot be used, and the old one cannot play. DatabaseUnreachable: try later.
+        Restart: the new version is in place, and this process has to become it. Raises TuningError:
+        the new version cannot be used, and the old one cannot play. DatabaseUnreachable: try later.
         """
         assert self.store and self._zipapp and self._server
         wanted = self._server.sha256

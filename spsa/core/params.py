@@ -128,7 +128,7 @@ class Space:
     def steps(self, values: Mapping[str, float]) -> Vector:
         """The inverse of `natural`; frozen parameters in `values` are ignored.
 
-        UnusableState: one of the others is missing.
+        Raises UnusableState: one of the others is missing.
         """
         with as_written("a column of theta"):
             return np.array([values[name] for name in self._names], dtype=np.float64) / self.step

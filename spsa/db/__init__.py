@@ -32,8 +32,8 @@ class Store(
     report is lost in a crash is played again from its seed. While `is_stopping`, a silent
     PostgreSQL server counts as unreachable within two seconds.
 
-    InvalidInput: it is no URL of PostgreSQL or of an SQLite file. DatabaseUnreachable: it does not
-    respond. SchemaMismatch: its tables are those of another version.
+    Raises InvalidInput: it is no URL of PostgreSQL or of an SQLite file. DatabaseUnreachable: it
+    does not respond. SchemaMismatch: its tables are those of another version.
     """
 
     def __init__(

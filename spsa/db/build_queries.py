@@ -163,7 +163,8 @@ class BuildQueries(Database):
     ) -> protocol.BuiltFile:
         """Keep one engine until it is published; one that was kept before is replaced.
 
-        LeaseLost: the worker does not hold the build any more. OutOfRange: it is empty or too long.
+        Raises LeaseLost: the worker does not hold the build any more. OutOfRange: it is empty or
+        too long.
         """
         built = checked(
             protocol.BuiltFile(sha256=hashlib.sha256(content).hexdigest(), size=len(content))

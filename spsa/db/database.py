@@ -110,8 +110,9 @@ def translated(url: sa.URL) -> Iterator[None]:
     """Turn the errors of any driver into those of this project.
 
     After DatabaseUnreachable the outcome of the transaction is unknown: the caller may repeat it
-    with the same identifiers. After any other error nothing of it is kept. IllegalTransition: a
-    constraint refused the change, because another process was faster or an invariant would break.
+    with the same identifiers. After any other error nothing of it is kept. Raises
+    IllegalTransition: a constraint refused the change, because another process was faster or an
+    invariant would break.
     """
     try:
         yield

@@ -60,7 +60,8 @@ class MachineQueries(Database):
     def invite_machine(self, name: str, role: MachineRole, actor: str) -> str:
         """Record a machine; returns the token of its workers, of which only the hash is kept.
 
-        A machine that was revoked gets a new token. NameTaken: a machine or a worker has this name.
+        A machine that was revoked gets a new token. Raises NameTaken: a machine or a worker has
+        this name.
         """
         if (refusal := Text(1, NAME_LENGTH).refusal(name)) is not None:
             raise OutOfRange(f"the machine's name {refusal}")

@@ -142,7 +142,7 @@ class MasterQueries(RunViewQueries):
     ) -> None:
         """Fail these batches, and pause a run that cannot go on.
 
-        The reasons are in its row and in an event each; a resume offers the batches again.
+        The reasons are in its row and in an event each; a resume offers the batches again. Raises
         IllegalTransition: its obstacles are not those of the view any more.
         """
         with self._led(master_lease) as (connection, run):
@@ -156,8 +156,8 @@ class MasterQueries(RunViewQueries):
     def apply(self, master_lease: MasterLease, iteration_id: int, seen: Run, new: Update) -> None:
         """Complete an iteration and move theta by it; `seen` is the run of the update.
 
-        IllegalTransition: it is not the run's next iteration, or games are missing, or its counts
-        are not the sums over its batches.
+        Raises IllegalTransition: it is not the run's next iteration, or games are missing, or its
+        counts are not the sums over its batches.
         """
         with self._led(master_lease) as (connection, run):
             if run.applied != new.k - 1 or run.theta != seen.theta:

@@ -72,8 +72,8 @@ def upgrade(url: str) -> bool:
 def backup(where: str, file: Path) -> None:
     """Copy a database as it is at one moment, while other processes go on writing.
 
-    The copy is complete or absent. InvalidInput: the database is on a server, or `file` exists, or
-    its folder does not.
+    The copy is complete or absent. Raises InvalidInput: the database is on a server, or `file`
+    exists, or its folder does not.
     """
     url = parse_url(where)
     if not is_file(url):

@@ -90,7 +90,7 @@ class PurgeQueries(Database):
     def purge(self, plan: PurgePlan, actor: str, reason: str) -> Purge:
         """Purge the selected results and write the new theta, in one transaction.
 
-        IllegalTransition: the run has changed since the purge was planned; plan it again.
+        Raises IllegalTransition: the run has changed since the purge was planned; plan it again.
         """
         seen = plan.run
         row = Purge(
@@ -199,7 +199,7 @@ def _sum(column: Any, *conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[An
 def _write_verdicts(connection: sa.Connection, plan: PurgePlan, number: int) -> None:
     """Write the new estimates of the complete iterations that lost games.
 
-    IllegalTransition: other iterations lost games than the purge was planned on.
+    Raises IllegalTransition: other iterations lost games than the purge was planned on.
     """
     affected = (_lost_by(plan.run.id, number), Iteration.status == IterationStatus.COMPLETE)
     found = rows(connection, select(Iteration).where(*affected).order_by(Iteration.id))

@@ -94,7 +94,7 @@ class RunQueries(Database):
     def create_run(self, new: Run, *, replacing: int | None = None) -> Run:
         """Create a run, and delete the run `replacing`, which has not opened an iteration.
 
-        IllegalTransition: a run of this name exists.
+        Raises IllegalTransition: a run of this name exists.
         """
         with self._write() as connection:
             if replacing is not None and connection.scalar(_unopened(replacing).with_for_update()):
@@ -140,7 +140,7 @@ class RunQueries(Database):
     def extend(self, name: str, actor: str, max_iterations: int) -> None:
         """Change the number of iterations of a run; one that is finished goes on.
 
-        IllegalTransition: the run is stopped, or has already opened more iterations.
+        Raises IllegalTransition: the run is stopped, or has already opened more iterations.
         """
         with self._write() as connection:
             run = _locked(connection, name)  # its master opens iterations under the same lock

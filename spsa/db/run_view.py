@@ -207,7 +207,7 @@ class RunViewQueries(Database):
     def _led(self, lease: MasterLease, **changed: Any) -> Iterator[tuple[sa.Connection, Run]]:
         """A transaction with the run's row, locked and with these columns changed.
 
-        MasterLeaseLost: this lease is not valid.
+        Raises MasterLeaseLost: this lease is not valid.
         """
         own = (Run.epoch == lease.epoch, Run.master_id == lease.master_id)
         locked = update(Run).where(Run.id == lease.run_id, *own).values(epoch=Run.epoch, **changed)
@@ -221,7 +221,7 @@ class RunViewQueries(Database):
     ) -> RunView:
         """Renew the master lease, and read the run; `builds` is written for those who look at it.
 
-        MasterLeaseLost: another master holds this run.
+        Raises MasterLeaseLost: another master holds this run.
         """
         changed: dict[str, Any] = {"lease_expires_at": time_from_now(lease_seconds)}
         if builds is not None:

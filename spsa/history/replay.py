@@ -138,7 +138,7 @@ def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgeP
 def carry_out(store: Store, tuning: Tuning, plan_: PurgePlan, actor: str, reason: str) -> Purge:
     """Carry out a plan; if the run has moved meanwhile, plan the same selection again.
 
-    NothingToDo: the results have been purged meanwhile.
+    Raises NothingToDo: the results have been purged meanwhile.
     """
     for _ in range(_TRIES):
         try:

@@ -98,7 +98,7 @@ def delivery_of(
 
     Settings and source of `run` are kept, and its engine has been tried; without one, the delivery
     is that of config.toml. With `store`, workers build the engines if that is wanted. InvalidInput:
-    this machine cannot build them, or may not. TuningError: the source of the run is gone.
+    this machine cannot build them, or may not. Raises TuningError: the source of the run is gone.
     """
     build, game_settings = config.build, config.game_settings
     own = None if run is None else RunSettings.of(run)
@@ -189,7 +189,7 @@ def temporary_delivery(config: Config, space: Space) -> Iterator[Delivery]:
 def shared_files(config: Config) -> dict[str, bytes]:
     """Make the book and the side files of a new run available where its binaries will be.
 
-    Those for the database are returned by their hashes; others are copied to `engines_path`.
+    Those for the database are returned by their hashes; others are copied to `engines_path`. Raises
     TuningError: a file is gone, or has changed since config.toml was read.
     """
     game_settings = config.game_settings

@@ -96,7 +96,7 @@ def named_engine(
 ) -> NamedEngine:
     """The engine that `--plus` or `--minus` names, which plays by these settings.
 
-    Where workers build, they get it from `store`. InvalidInput: it is no executable file, no
+    Where workers build, they get it from `store`. Raises InvalidInput: it is no executable file, no
     source, or no commit of one. SmokeTestFailed: the binary is no UCI engine.
     """
     place, refused = Path(text), partial(InvalidInput.of, "validate", f"--{side}")

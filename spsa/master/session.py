@@ -180,7 +180,7 @@ class MasterSession(ABC, Generic[T]):
     def run(self) -> T | None:
         """Act until the end, and return what came of it; None when stopped before that.
 
-        MasterLeaseLost: another master holds the run now.
+        Raises MasterLeaseLost: another master holds the run now.
         """
         with self.delivery:
             while not self.stopping.is_set():

@@ -120,8 +120,9 @@ def prepare(config: Config, store: Store, space: Space, origin: Origin | None = 
     """The run of config.toml, which is created if it does not exist, at `origin` if that is given.
 
     If several masters start at once, one creates the run and the others find it. `space` is the
-    checked one of the files. InvalidInput: a file has changed since. NothingToDo: the run of this
-    name has ended, or that of `origin` has fewer results. TuningError: the run's source is gone.
+    checked one of the files. Raises InvalidInput: a file has changed since. NothingToDo: the run of
+    this name has ended, or that of `origin` has fewer results. TuningError: the run's source is
+    gone.
     """
     known = store.find_run(config.run.name)
     # one whose first engines could not be built is replaced, if files and origin say all of it

@@ -36,9 +36,9 @@ class Validation(MasterSession[Iteration]):
     """Plays the match, or goes on with the same one that was left; `run` returns its sums.
 
     It returns None if stopped before the end: the games played so far count, and the next one
-    continues the match. BuildFailed: its engines cannot be built. NothingToDo: the run is paused,
-    so workers get none of its games. TuningError: a batch cannot be played, the validation was
-    abandoned, or an iteration has other counts than its batches.
+    continues the match. Raises BuildFailed: its engines cannot be built. NothingToDo: the run is
+    paused, so workers get none of its games. TuningError: a batch cannot be played, the validation
+    was abandoned, or an iteration has other counts than its batches.
     """
 
     match: ValidationMatch

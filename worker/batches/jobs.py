@@ -185,8 +185,8 @@ def scale_of(claim: Claim, job: Job, pool: Pool, speeds: Speeds) -> float:
     engines of a batch, but not the one with the unperturbed theta. So each slot lets both search
     the same positions in turn, in all slots at once. As far as speed is linear in the parameters,
     the mean of the two is the speed at theta, whichever iteration they are of. The speed of a
-    foreign engine says nothing. EngineFault: an engine does not search, or does not count its
-    nodes. OutsideScale: this machine is too slow or too fast for the run.
+    foreign engine says nothing. Raises EngineFault: an engine does not search, or does not count
+    its nodes. OutsideScale: this machine is too slow or too fast for the run.
     """
     if (wanted := _scale(claim)) is None:
         return 1.0

@@ -73,8 +73,8 @@ def server_of(settings: Settings, environment: MutableMapping[str, str]) -> tupl
 def checked_url(text: str, *, plain_http: bool) -> str:
     """The URL of a server, without a slash at its end.
 
-    InvalidInput: it is none, or sends the token to another machine unencrypted and `plain_http`
-    does not allow that.
+    Raises InvalidInput: it is none, or sends the token to another machine unencrypted and
+    `plain_http` does not allow that.
     """
     try:
         parts = urlsplit(text)

@@ -34,8 +34,8 @@ _SHOWN = 3  # names of missing tables
 def open_tables(rule: TablebaseRule | None, folders: tuple[Path, ...]) -> Tablebase | None:
     """The tables of a rule, if there is one: from these folders, or else from that of the rule.
 
-    They are opened once, and stay open. TuningError: a table is missing, without which this machine
-    would play other games than others.
+    They are opened once, and stay open. Raises TuningError: a table is missing, without which this
+    machine would play other games than others.
     """
     if rule is None:
         return None
