@@ -38,5 +38,11 @@ def memory() -> int | None:
 
 def physical(logical: Iterable[int], topology: Path = _TOPOLOGY) -> int:
     """How many physical cores these logical ones are; without a topology each counts as one."""
-    files = (topology / f"cpu{number}/topology/thread_siblings_list" for number in logical)
-    return len({file.read_text() if file.exists() else str(file) for file in files})
+    return len({_siblings(number, topology) for number in logical})
+
+
+def _siblings(number: int, topology: Path) -> str:
+    try:
+        return (topology / f"cpu{number}/topology/thread_siblings_list").read_text().strip()
+    except OSError:
+        return str(number)

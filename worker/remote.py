@@ -7,6 +7,7 @@ the two it has. Nothing here repeats a request: `DatabaseClient` does, with the 
 # from_json compares what is returned with its type
 # mypy: disable-error-code="no-any-return"
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -104,7 +105,10 @@ class RemoteStore:
     def upload_build(self, held: HeldBuild, side: str, content: bytes) -> BuiltFile:
         path = f"/worker/builds/{held.build_id}/{held.claim_id}/{side}"
         found = self._json("PUT", path, content, kind=_BYTES, timeout=TRANSFER)
-        return self._value(path, found, BuiltFile)
+        built: BuiltFile = self._value(path, found, BuiltFile)
+        if built.sha256 != hashlib.sha256(content).hexdigest():
+            raise DatabaseUnreachable(f"an engine was damaged on its way to {self.where}")
+        return built
 
     def _value(
         self, path: str, found: Mapping[str, Any], kind: Any, field: str | None = None

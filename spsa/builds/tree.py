@@ -227,7 +227,8 @@ class Pinned:
 
     def drift(self) -> tuple[str, ...]:
         """How the checkout differs from the pinned copy, which the run goes on with."""
-        return differences(self.tree(), self.checkout.tree())
+        with disk_errors_as_tuning_errors(self.path):
+            return differences(self.tree(), self.checkout.tree())
 
 
 def pin(

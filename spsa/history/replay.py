@@ -117,7 +117,7 @@ def theta_at(store: Store, run: Run, tuning: Tuning, k: int, *, as_applied: bool
     return last
 
 
-_TRIES = 20  # how often a purge is planned again if the run moves meanwhile, once an iteration
+_TRIES = 20  # how often a purge is planned again if the run has changed, as each iteration does
 
 
 def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgePlan:
@@ -138,7 +138,7 @@ def plan(store: Store, run: Run, tuning: Tuning, selection: Selection) -> PurgeP
 def carry_out(store: Store, tuning: Tuning, plan_: PurgePlan, actor: str, reason: str) -> Purge:
     """Carry out a plan; if the run has moved meanwhile, plan the same selection again.
 
-    Raises NothingToDo: the results have been purged meanwhile.
+    Raises NothingToDo: another purge has taken the results.
     """
     for _ in range(_TRIES):
         try:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Self
 
 from spsa.core.uci_options import whole_option
@@ -69,8 +70,12 @@ class WorkingFolders:
 @contextmanager
 def working_folders(most_bytes: int = MAX_BYTES) -> Iterator[WorkingFolders]:
     """Folders for the engines of this process."""
-    with TemporaryDirectory(prefix="spsa-engines-", ignore_cleanup_errors=True) as root:
-        yield WorkingFolders(Path(root), most_bytes)
+    # TemporaryDirectory follows links of an engine when it is removed (CVE-2023-6597)
+    folders = WorkingFolders(Path(mkdtemp(prefix="spsa-engines-")), most_bytes)
+    try:
+        yield folders
+    finally:
+        rmtree(folders.root, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,8 +115,7 @@ def test_of_what_cargo_makes_the_program_counts_with_its_triple():
 def test_several_binaries_have_to_be_chosen_from(own):
     own.write("src/bin/other.rs", "is never compiled")
     with (own.source / "Cargo.toml").open("a") as file:
-        file.write('\n[features]\nu = []\n[[bin]]\nname = "t"\nrequired-features = ["u"]\n')
-    own.write("src/bin/t.rs", "is for another build")
+        file.write('\n[features]\nu=[]\n[[bin]]\nname="t"\npath="t.rs"\nrequired-features=["u"]\n')
     with pytest.raises(InvalidInput, match=r"name one of: other, tiny$"):
         own.builder().build_one("plus", rendered(1))
     with pytest.raises(BuildFailed, match="no bin target named `third`"):

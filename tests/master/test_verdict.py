@@ -75,7 +75,7 @@ def test_what_more_games_bring_is_what_the_filters_learn_from_them():
     expected = float(np.sum(now.weight() * rule.per_step * (200 / np.log(10)) * lost))
     ten, forty, many = (rule.elo_of(now, results * 75) for results in (10, 40, 400))
     assert ten < forty < many and forty == pytest.approx(expected, rel=0.05)
-    assert misfit(now, 40) < 1.0, "even results surprise nobody"
+    assert misfit(now, 40) < 1.0, "even results are as predicted"
 
 
 def test_what_is_known_and_what_to_do(store, monkeypatch):

@@ -228,7 +228,7 @@ def test_a_response_is_the_error_that_the_database_raises(server, held, store):
 def test_a_file_is_fetched_in_parts_and_a_lease_renewed_between_them(
     server, held, store, monkeypatch, caplog
 ):
-    """What is too large is as if there were no server."""
+    """What is too large, or arrives damaged, is as if there were no server."""
     worker, claim = held
     renewed: list[set[str]] = []
     store.meanwhile = lambda: renewed.append(store.renew(worker, ["mine"], 60.0))
@@ -240,7 +240,8 @@ def test_a_file_is_fetched_in_parts_and_a_lease_renewed_between_them(
         store.file(claim.plus.sha256)
     other = Response(json.dumps({"sha256": "0" * 64, "size": 1}))
     server.replaced["/worker/builds/1/c/plus"] = lambda _: other
-    store.upload_build(HeldBuild(worker_id=1, build_id=1, claim_id="c"), "plus", b"x")
+    with pytest.raises(AWAY, match="an engine was damaged on its way"):
+        store.upload_build(HeldBuild(worker_id=1, build_id=1, claim_id="c"), "plus", b"x")
     (uploaded,) = server.asked("/worker/builds/1/c/plus")
     assert uploaded.headers["content-type"] == "application/octet-stream"
 
