@@ -149,12 +149,12 @@ def compared_rows(
 ) -> list[tuple[Any, ...]]:
     """The parameters that both runs have, those that are farthest apart first."""
     there = {one.name: one.value for one in others}
-    rows = [
-        (one.name, one.start, one.value, other, f"{(other - one.value) / one.step:+.2f}")
-        for one in own
-        if (other := there.get(one.name)) is not None
+    apart = [((there[one.name] - one.value) / one.step, one) for one in own if one.name in there]
+    farthest = sorted(apart, key=lambda pair: -abs(pair[0]))
+    return [
+        (one.name, one.start, one.value, there[one.name], f"{steps:+.2f}")
+        for steps, one in farthest
     ]
-    return sorted(rows, key=lambda row: -abs(float(row[-1])))
 
 
 @dataclass(frozen=True, slots=True)
