@@ -82,12 +82,12 @@ class Validation(MasterSession[Iteration]):
 
     def _rounds(self, run: Run) -> tuple[list[Iteration], list[Iteration]]:
         """The rounds that count or will, and those that another process has abandoned."""
-        store = self.store
+        store, given_up = self.store, IterationStatus.ABANDONED
         rounds = store.iterations(run.id, match=self._number) if self._number else []
-        kept = [one for one in rounds if one.status is not IterationStatus.ABANDONED]
+        kept = [one for one in rounds if one.status is not given_up]
+        gone = [one for one in rounds if one.status is given_up]
         self._seen_open |= {one.iteration_number for one in kept}
-        seen = [one for one in rounds if one.iteration_number in self._seen_open]
-        return kept, [one for one in seen if one not in kept]
+        return kept, [one for one in gone if one.iteration_number in self._seen_open]
 
     def _refuse_what_cannot_go_on(
         self, view: RunView, rounds: Sequence[Iteration], gone: Sequence[Iteration]
