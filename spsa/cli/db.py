@@ -14,6 +14,7 @@ from spsa.cli.common import (
     with_url,
 )
 from spsa.config.settings import Config
+from spsa.config.space import says
 from spsa.db import Store, migrate
 from spsa.errors import NothingToDo
 from spsa.history.doctor import check_run
@@ -63,24 +64,34 @@ def backup(store: Store, file: Path) -> None:
 @click.option("--run", "name", metavar="NAME", help="Only this run; default: all.")
 @click.option("--notify", is_flag=True, help="Instead, send a test message by [notify].")
 def doctor(config: str | None, database_url: str | None, name: str | None, notify: bool) -> int:
-    """Check every invariant of the database, and compute theta once more from the start.
+    """Check every invariant of the database and params.toml, and compute theta once more.
 
     Changes nothing. Exit code 1 and a line for each violation, or 0 and a sentence. With --notify a
     line for each address, and exit code 1 if one of them could not be told.
     """
     if notify:
         return _send_test(settings(config, database_url))
+    files = settings(config, database_url) if Path(config or "config.toml").exists() else None
     with Store(database_of(config, database_url)) as store:
         chosen = store.runs() if name is None else [store.run(name)]
-        violations: list[str] = []
+        violations = [] if files is None else _unwritten(files, store)
         for run in chosen:
             with working(f"checking run {run.name}, {plural(run.applied, 'result')}"):
                 violations += check_run(store, run, tuning_of(run))
         echo(*violations)
         if not violations:
-            names = ", ".join(run.name for run in chosen) or "no run yet"
-            echo(f"all is well: {names}")
+            echo(f"all is well: {', '.join(run.name for run in chosen) or 'no run yet'}")
         return 1 if violations else 0
+
+
+def _unwritten(config: Config, store: Store) -> list[str]:
+    """Whether params.toml lacks theta of its run, which goes on, and no master writes it."""
+    run = next((one for one in store.run_overviews() if one.name == config.run.name), None)
+    if run is None or run.has_master or run.has_ended:
+        return []
+    lacks = not says(config.run.params, store.run(run.name).theta)
+    told = f"{config.run.params} has not its theta, which `spsa-master run` writes there"
+    return [f"run {run.name}: {told}"] if lacks else []
 
 
 def _send_test(config: Config) -> int:

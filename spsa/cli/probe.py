@@ -147,7 +147,6 @@ def _openings(config: Config) -> tuple[str, ...]:
 
 def _told(probed: Sequence[Probed]) -> Iterator[str]:
     faulty = [one for one in probed if one.findings]
-    for one in faulty:
-        yield from (f"{one.parameter.name}: {finding}" for finding in one.findings)
+    yield from (f"{one.parameter.name}: {finding}" for one in faulty for finding in one.findings)
     dead = sum(one.is_dead for one in probed)
     yield f"{plural(len(probed), 'parameter')} probed, {dead} dead, {len(faulty)} with findings"
