@@ -1,8 +1,8 @@
 """`python -m benches.verdict`: how honest the verdict on a run is, by `benches.papers`.
 
 Every problem is tuned by `mixture`. At an eighth, a quarter, half and all of its games, the Elo
-gained by the verdict is compared with the true gain, and so is what it expects of as many games
-again.
+gained by the verdict is compared with the true gain, and so is what it expects of the games that
+are left.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ PARTS = (0.125, 0.25, 0.5, 1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One problem after part of its games; `more` and `brought` are of as many games again.
+    """One problem after part of its games; `more` and `brought` are of those that are left.
 
     `estimated` is None where the verdict gives no number, `brought` where the run is over.
     """
@@ -61,10 +61,10 @@ def _of_heat(suite: Suite, group: ProblemGroup) -> Iterator[Judged]:
         if k in marks
     }
     gains = {k: _gain(field, rule.theta(state)) for k, state in states.items()}
-    for k, after in zip(marks, [*marks[1:], 0], strict=True):
+    for k in marks:
         for i in range(len(group.families) * group.problems):
-            family = group.families[i // group.problems]
-            later = gains[after][i] - gains[k][i] if after == 2 * k else None
+            family, left = group.families[i // group.problems], group.iterations - k
+            later = float(gains[group.iterations][i] - gains[k][i]) if left else None
             yield _judged(family, *_one(rule, states[k], i), k, float(gains[k][i]), later)
 
 
@@ -94,7 +94,7 @@ def _judged(
     problem, theta = rule.problem, rule.theta(bank)
     estimated = float(bank.gained(np.array([problem.start, theta]))[-1])
     is_known = not too_many_at_bounds(theta, problem.lower, problem.upper)
-    more = rule.elo_of(bank, float(bank.pairs[0]))
+    more = rule.elo_of(bank, float(bank.pairs[0]) * max(1.0, problem.iterations / k - 1.0))
     return Judged(
         family=family,
         estimated=estimated if is_known else None,
@@ -151,7 +151,7 @@ def main(half: str, seeds: tuple[int, ...], most_results: int) -> None:
     ]
     click.echo(
         "| family | verdicts | Elo gained: verdict / true | half to twice the number | no number "
-        "| as many games again: expected / brought | stop | then brought | then over 2 Elo |"
+        "| the games that are left: expected / brought | stop | then brought | then over 2 Elo |"
     )
     click.echo("|---" * 9 + "|")
     for row in _rows(verdicts):

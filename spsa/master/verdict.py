@@ -68,7 +68,7 @@ def too_many_at_bounds(theta: Vector, lower: Vector, upper: Vector) -> int:
 
 
 WORTHWHILE = 1.0
-"""Elo: a run goes on as long as its games, doubled, are expected to bring as much as this."""
+"""Elo: a run goes on as long as more games are expected to bring as much as this."""
 
 _NEARLY = 0.9  # of the planned iterations
 _STAYS = 1.5
@@ -99,7 +99,8 @@ class MoreGames:
 class Verdict:
     """`gained`, in Elo over the start, is None where `unknown` says why.
 
-    `more` is None where nothing can be expected; it is for as many games as the run has played.
+    `more` is None where nothing can be expected. It is for the planned games that are left, or for
+    as many as the run has played, if they are more.
     """
 
     gained: float | None
@@ -124,9 +125,11 @@ def verdict(run: Run, *, said_stop: bool = False) -> Verdict:
             "predicts, so it cannot say what more games bring"
         )
         return Verdict(gained, "", None, planned[0], scatter)
-    pairs = float(bank.pairs[0])
-    more = MoreGames(games=round(2 * pairs), elo=rule.elo_of(bank, pairs))
-    return Verdict(gained, "", more, *_advice(run, more, WORTHWHILE * limit))
+    played = float(bank.pairs[0])
+    left = 0 if run.has_ended else rule.problem.pairs * (run.max_iterations - run.applied)
+    which = "the planned games that are left" if left > played else "as many games again"
+    more = MoreGames(games=round(2 * max(played, left)), elo=rule.elo_of(bank, max(played, left)))
+    return Verdict(gained, "", more, *_advice(run, which, more, WORTHWHILE * limit))
 
 
 def _as_planned(run: Run) -> tuple[Advice, str]:
@@ -138,9 +141,9 @@ def _as_planned(run: Run) -> tuple[Advice, str]:
     return Advice.GO_ON, "play the planned games"
 
 
-def _advice(run: Run, more: MoreGames, worthwhile: float) -> tuple[Advice, str]:
+def _advice(run: Run, which: str, more: MoreGames, worthwhile: float) -> tuple[Advice, str]:
     elo = floor(100 * more.elo) / 100  # not rounded up to what is worthwhile
-    brings = f"as many games again ({more.games:,}) are expected to bring {elo:+.2f} Elo"
+    brings = f"{which} ({more.games:,}) are expected to bring {elo:+.2f} Elo"
     if run.status is RunStatus.STOPPED:
         return Advice.STOP, f"{brings}; only `spsa-master run --from` goes on from it"
     if more.elo < worthwhile:
