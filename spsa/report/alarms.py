@@ -82,7 +82,8 @@ def _of_standstill(status: Status) -> Iterator[Alarm]:
     elif status.is_over:
         return
     elif run.master_id is None and run.finished_at and (match := status.open_match):
-        played = f"{match.games_played:,} of {match.target_games:,} games"
+        left = match.iteration
+        played = f"{left.games_played:,} of {left.target_games:,} games"
         yield Alarm(AlarmKind.MATCH_LEFT, run.name, f"its validation was left after {played}")
     elif run.master_id is None:
         yield Alarm(AlarmKind.NO_MASTER, run.name, "no master runs it")

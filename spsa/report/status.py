@@ -175,9 +175,12 @@ class Status:
 
     @property
     def seconds_left(self) -> float | None:
-        """Until the end at this rate; None where nothing is played, as in a run that is paused."""
-        rate = self.games_per_second
-        if rate <= 0.0 or not self.playing:
+        """Until the end at this rate; None where nothing is played, as in a run that is paused.
+
+        Nor is it known of a sequential test.
+        """
+        rate, match = self.games_per_second, self.open_match
+        if rate <= 0.0 or not self.playing or (match is not None and match.test is not None):
             return None
         left = self.games_left if self.run.finished_at is None else 0
         matches = (it for it in self.open if it.purpose is Purpose.VALIDATE)
@@ -317,24 +320,33 @@ class Status:
         yield from (f"  {line}" for lines in told for line in lines if line)
 
     @property
-    def open_match(self) -> Iteration | None:
-        """The newest match that is open; not one in the background of the tuning."""
-        matches = (it for it in reversed(self.open) if it.purpose is Purpose.VALIDATE)
-        return next((it for it in matches if not it.is_background), None)
+    def open_match(self) -> Match | None:
+        """The newest match that is open; not one in the background of the tuning.
+
+        A sequential one has the sums over its rounds, as they were at the last look at all matches.
+        """
+        rounds = (it for it in reversed(self.open) if it.purpose is Purpose.VALIDATE)
+        if (last := next((it for it in rounds if not it.is_background), None)) is None:
+            return None
+        tests = (one for one in self.matches if one.test is not None)
+        whole = (one for one in tests if one.iteration.match_number == last.match_number)
+        return next(whole, Match(last))
 
     @property
     def matched(self) -> str:
-        """`, a validation of 400 games` with the LLR of its test; "" where no match is open."""
+        """`, a validation of 400 games`, or the state of its test; "" where no match is open."""
         if (match := self.open_match) is None:
             return ""
-        llr = f", LLR {ratio(test)}" if (test := Match(match).test) else ""
-        return f", a validation of {plural(match.target_games, 'game')}{llr}"
+        if (test := match.test) is not None:
+            played = plural(match.tally.games, "game")
+            return f", a sequential validation after {played}, LLR {ratio(test)}"
+        return f", a validation of {plural(match.iteration.target_games, 'game')}"
 
     @property
     def played(self) -> tuple[int, int]:
         """How many games were played, of how many: of the open match or of the tune."""
         if (match := self.open_match) is not None:
-            return match.games_played, match.target_games
+            return match.iteration.games_played, match.iteration.target_games
         return (wanted := wanted_games(self.run)) - self.games_left, wanted
 
     @property
