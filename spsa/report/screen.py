@@ -81,7 +81,7 @@ def _above(status: Status, said: str, most: int) -> list[RenderableType]:
     return [
         sentence(status.headline),
         *(Padding.indent(sentence(line), 2) for line in lines),
-        _bar(status),
+        *([_bar(*status.played)] if status.played else []),
         *(_one_line(line) for line in (_open(status.open), status.building, said) if line),
     ]
 
@@ -103,8 +103,7 @@ def _one_line(text: str) -> RenderableType:
     return found
 
 
-def _bar(status: Status) -> RenderableType:
-    played, wanted = status.played
+def _bar(played: int, wanted: int) -> RenderableType:
     row = Table.grid(padding=1)
     row.add_row(ProgressBar(max(1, wanted), played), f"{100 * played // max(1, wanted)}%")
     return row

@@ -343,11 +343,15 @@ class Status:
         return f", a validation of {plural(match.iteration.target_games, 'game')}"
 
     @property
-    def played(self) -> tuple[int, int]:
-        """How many games were played, of how many: of the open match or of the tune."""
-        if (match := self.open_match) is not None:
-            return match.iteration.games_played, match.iteration.target_games
-        return (wanted := wanted_games(self.run)) - self.games_left, wanted
+    def played(self) -> tuple[int, int] | None:
+        """How many games were played, of how many: of the open match or of the tune.
+
+        None for a sequential test, whose end is not known.
+        """
+        if (match := self.open_match) is None:
+            return (wanted := wanted_games(self.run)) - self.games_left, wanted
+        its = match.iteration
+        return None if match.test else (its.games_played, its.target_games)
 
     @property
     def building(self) -> str:
