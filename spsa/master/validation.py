@@ -20,7 +20,7 @@ from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_view import RunView
-from spsa.db.tables import Iteration, Run
+from spsa.db.tables import NARROW, Iteration, Run
 from spsa.errors import NothingToDo, TuningError
 from spsa.lifecycle import IterationStatus, RunStatus
 from spsa.master.delivery import Delivery
@@ -83,7 +83,8 @@ class Validation(MasterSession[Iteration]):
     def _rounds(self, run: Run) -> tuple[list[Iteration], list[Iteration]]:
         """The rounds that count or will, and those that another process has abandoned."""
         store, given_up = self.store, IterationStatus.ABANDONED
-        rounds = store.iterations(run.id, match=self._number) if self._number else []
+        number, few = self._number, [*NARROW, Iteration.games_played]
+        rounds = store.iterations(run.id, match=number, columns=few) if number else []
         kept = [one for one in rounds if one.status is not given_up]
         gone = [one for one in rounds if one.status is given_up]
         self._seen_open |= {one.iteration_number for one in kept}
