@@ -83,7 +83,8 @@ def _of_standstill(status: Status) -> Iterator[Alarm]:
         return
     elif run.master_id is None and run.finished_at and (match := status.open_match):
         left = match.iteration
-        played = f"{left.games_played:,} of {left.target_games:,} games"
+        of = "" if match.test else f" of {left.target_games:,}"
+        played = f"{left.games_played:,}{of} games"
         yield Alarm(AlarmKind.MATCH_LEFT, run.name, f"its validation was left after {played}")
     elif run.master_id is None:
         yield Alarm(AlarmKind.NO_MASTER, run.name, "no master runs it")
