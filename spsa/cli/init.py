@@ -141,7 +141,7 @@ def _try(
     try:
         with working(f"trying the engine: {'a build and ' if build_seconds else ''}a few searches"):
             trial = try_engine(write, setup, partial(echo, err=True))
-    except TrialFailed:
+    except (KeyboardInterrupt, TrialFailed):
         echo(
             f"{target} is written: correct it, then `spsa-master probe` builds it as it says; "
             "`init --force` writes both files anew, and tries other ways again",
