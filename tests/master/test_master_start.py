@@ -233,8 +233,6 @@ def test_a_binary_is_searched_with_once_for_each_run(project, project_story):
 
 
 LOWER = "pub const margin: i32 = 50;\npub const ratio: f64 = 0.3;\npub const still: i32 = 50;\n"
-
-
 WHERE = "[build]\nwhere = 'worker'"
 
 
@@ -260,6 +258,8 @@ def test_where_workers_build_a_probe_builds_the_highest_level_of_this_machine(
     monkeypatch.setattr(delivery_setup, "Builder", lambda _, recipe, *__: made.append(recipe))
     with delivery_setup.temporary_delivery(config, SPACE):
         assert [(recipe.level, recipe.options) for recipe in made] == [("x86-64-v2", {"Hash": "1"})]
+    recipes = delivery_setup.delivery_of(config, SPACE, store=object())[0].recipes.values()
+    assert [one.bench for one in (*made, *recipes)] == [None, True, True, True, True]
 
 
 @pytest.mark.parametrize(("cores", "builds"), [(1, 1), (11, 2), (999, 8)])

@@ -68,9 +68,9 @@ def test_a_group_goes_down_where_a_step_up_leads_out_of_its_bounds(tmp_path):
     prober = Prober(Space((near,)), Picky(tmp_path), TERMS, [FEN], 100)
     (dead,) = prober.group_if_dead([near], prober.start()[0])
     assert dead.tried["plus"].value == 40
-    prober.nodes, prober.settings = None, replace(TERMS, time_control=NODES)
+    prober.nodes, prober.settings = None, replace(TERMS, time_control=replace(NODES, low=1000))
     prober.start()
-    assert [limit.go for limit in prober.limits] == [b"go nodes 2000\n"]
+    assert [limit.go for limit in prober.limits] == [b"go nodes 1500\n"]
 
 
 def test_what_is_found_of_a_parameter_and_how_a_limit_is_made_quick():
