@@ -77,7 +77,8 @@ class RemoteStore:
         self._public = {"User-Agent": f"spsa-worker/{__version__}"}
         secret = {"Authorization": f"Bearer {token}", "X-Spsa-Protocol": str(PROTOCOL)}
         self._private = self._public | secret
-        # Two connections: leases are renewed between the parts of a download.
+        # Two connections: leases are renewed between the parts of a download. Without retries,
+        # no redirect is followed.
         self._pool = urllib3.PoolManager(maxsize=2, retries=False)
 
     def close(self) -> None:
@@ -160,7 +161,6 @@ class RemoteStore:
                 body=body,
                 headers=headers,
                 timeout=timeout,
-                redirect=False,
                 preload_content=False,
             )
             with response:  # closed, and not used again, where it is not read to its end

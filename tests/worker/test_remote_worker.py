@@ -201,7 +201,7 @@ AWAY = errors.DatabaseUnreachable
 
 
 def test_a_response_is_the_error_that_the_database_raises(server, held, store):
-    """To a report, and to a request for a file, which is None if this machine may not have it."""
+    """To a report, a request for a file (None: this machine may not have it) and for a version."""
 
     def shown(files):
         headers = dict(line.split(": ") for line in files.get("headers", "").splitlines())
@@ -210,10 +210,10 @@ def test_a_response_is_the_error_that_the_database_raises(server, held, store):
             response = refusal(int(status), "no", *kind, **headers)
         else:
             response = Response(files["content"].replace("{deep}", "[" * 100_000), headers=headers)
-        for path in ("report", f"files/{'f' * 64}"):
+        for path in ("report", f"files/{'f' * 64}", "version"):
             server.replaced[f"/worker/{path}"] = lambda _: response
         report = partial(store.report, held[1], result_of(held[1]))
-        for ask in (report, partial(store.file, "f" * 64)):
+        for ask in (report, partial(store.file, "f" * 64), store.server_version):
             try:
                 yield f"{ask()!r:.30}"
             except errors.TuningError as error:
@@ -376,8 +376,7 @@ def test_a_server_that_becomes_strict_interrupts_the_games_and_updates(
     start_pyz, server, play, tmp_path, file, monkeypatch
 ):
     """fishtest 1166: the server refused what old workers sent, and so never told them to update."""
-    older = {f"PROTOCOL = {PROTOCOL}": f"PROTOCOL = {PROTOCOL - 1}"}
-    old = repacked("old", spsa_protocol=older)
+    old = repacked("old", spsa_protocol={f"PROTOCOL = {PROTOCOL}": f"PROTOCOL = {PROTOCOL - 1}"})
     server.offer(old, protocol=PROTOCOL - 1)
     play(1, gate=tmp_path / "never")
     with monkeypatch.context() as patch:
