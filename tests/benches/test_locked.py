@@ -44,8 +44,7 @@ def test_a_rule_is_judged_twice_alike(rule):
 
 
 def test_knowledge_starts_where_the_earlier_run_ended_and_the_first_values_do_not():
-    asked = Retuning(change="nothing", earlier=6000, later=1200, runs=12)
-    found = asked.lost()
+    found = Retuning(change="nothing", earlier=6000, later=1200, runs=12).lost()
     assert list(found) == [FIRST_VALUES, THETA, KNOWLEDGE]
     assert {each.shape for each in found.values()} == {(40, 12)}
     for start in (THETA, KNOWLEDGE):

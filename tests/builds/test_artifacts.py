@@ -92,8 +92,7 @@ def test_an_engine_is_found_by_its_key_until_it_is_evicted(binary, store, tmp_pa
     (tmp_path / "other").write_bytes(b"other")
     one, other = add(store, ONE, binary, 7), add(store, TWO, tmp_path / "other")
     requires = ("x86-64-v2",)
-    path = store.folder / SHA
-    assert one == BuiltEngine(ONE, SHA, len(CONTENT), path, "triple", 7, requires)
+    assert one == BuiltEngine(ONE, SHA, len(CONTENT), store.folder / SHA, "triple", 7, requires)
     assert store.find(ONE) == one
     assert mode(store.folder / f"{ONE}.json") == 0o644
     add(store, "c" * 64, binary)  # another key of the same bytes

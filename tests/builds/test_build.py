@@ -8,6 +8,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from checkouts import FIXTURES, PLAIN, Bench, rendered
@@ -224,7 +225,7 @@ def test_a_command_builds_both_sides_and_leaves_the_checkout_alone(tern):
     assert state(tern.source) == before
 
 
-def test_compilers_are_ended_when_their_time_is_over_or_the_build_is_cancelled(tern, tmp_path):
+def test_compilers_are_ended_after_their_time_or_by_an_interrupt(tern, tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "begun")
     begun = os.open(tmp_path / "begun", os.O_RDWR)
     command = ("sh", "-c", f"echo > '{tmp_path}/begun'; sleep 600; true")
@@ -239,6 +240,9 @@ def test_compilers_are_ended_when_their_time_is_over_or_the_build_is_cancelled(t
         assert isinstance(building.exception(), BuildCancelled)
     with pytest.raises(BuildCancelled):
         builder.build_one("plus", tern_with())
+    monkeypatch.setattr("spsa.builds.builder.wait", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        of_tern(tern, *command).build(tern_with(), tern_with(TEMPO_BONUS=3))
     os.close(begun)
 
 

@@ -41,8 +41,7 @@ def engine():
 @pytest.mark.slow_on("beside its network")
 @pytest.mark.parametrize("situation", TRIED)
 def test_what_the_trial_teaches_is_written(situation, transcript, folder, monkeypatch):
-    clock = SimpleNamespace(monotonic=count(0, 5).__next__)
-    monkeypatch.setattr("spsa.master.trial.time", clock)
+    monkeypatch.setattr("spsa.master.trial.time", SimpleNamespace(monotonic=count(0, 5).__next__))
     engine()
     tried, *_ = transcript(situation)
     if "the engine plays" in tried.err:

@@ -1,12 +1,13 @@
 """Engines that `validate` is given: what is refused, and to which run their match belongs."""
 
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from threading import Event
 from unittest.mock import MagicMock
 
 import pytest
-from builders import stage
+from builders import TERMS, stage
 from console import CONFIG, write_project
 from rich.console import Console
 from stories import Story
@@ -53,7 +54,8 @@ def test_a_run_is_measured_as_its_file_says_while_params_toml_is_edited(
     project, project_store, transcript, monkeypatch, capsys
 ):
     transcript("two engines")
-    staged = stage(project_store, load_space(project / "params.toml"), 1)
+    terms = replace(TERMS, engine_options={"Threads": "2"})
+    staged = stage(project_store, load_space(project / "params.toml"), 1, game_settings=terms)
     master = MagicMock(**{"return_value.run.return_value": RunStatus.FINISHED})
     rows, played, shown = iter(("row", None)), [], StringIO()
     monkeypatch.setattr("spsa.cli.held_run.Master", master)
@@ -84,6 +86,7 @@ def test_a_run_is_measured_as_its_file_says_while_params_toml_is_edited(
     assert engine.game_settings.minus == MinusSettings(handicap=2.0, foreign=True)
     assert (engine.sides.minus, engine.asked.against, name[:8]) == ({}, name, "script (")
     assert engine.game_settings.limits == "nodes=500"
+    assert engine.minus.delivery.options == {"Threads": "2"}
     _, alone, both = (call.kwargs for call in master.call_args_list)
     assert alone["background"] is None
     background = both["background"]

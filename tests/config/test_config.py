@@ -117,8 +117,7 @@ def keys(config):
 
 @pytest.mark.parametrize("key", ["[build]\nsource_path", "[games]\nbook", "[run]\nparams"])
 def test_a_path_that_is_no_text_of_one_line_is_refused(write, key):
-    build = "" if "build" in key else BUILD
-    (found,) = faults(write(f'{key} = "{"x" * 5000}"\n{build}'), plain)
+    (found,) = faults(write(f'{key} = "{"x" * 5000}"\n{"" if "build" in key else BUILD}'), plain)
     assert "at most 4096 printable characters" in found and len(found) < 300
 
 

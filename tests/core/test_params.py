@@ -60,8 +60,7 @@ def test_natural_and_steps_undo_each_other(theta):
 @unhurried
 @given(vectors(st.floats(0, 1)), vectors(offsets), vectors(draws))
 def test_what_is_played_is_playable_and_symmetric(fractions, offset, uniform):
-    centre = inside(SPACE, fractions)
-    played = SPACE.realise(centre, offset, uniform)
+    played = SPACE.realise(inside(SPACE, fractions), offset, uniform)
     for side in (played.plus, played.minus):
         assert list(side) == [p.name for p in SPACE.parameters]
         assert side["frozen"] == 7
@@ -87,8 +86,7 @@ def test_rounding_is_right_on_average(centre, offset):
     played = [both(space, space.realise(*asked, np.array([u]))) for u in grid.tolist()]
     mean = np.mean([plus - minus for plus, minus in played])
     assert mean == pytest.approx(min(2 * offset, 5), abs=1 / 100)
-    middle = np.mean(played)
-    assert middle == pytest.approx(np.clip(centre, 1 + offset, 6 - offset), abs=1 / 100)
+    assert np.mean(played) == pytest.approx(np.clip(centre, 1 + offset, 6 - offset), abs=1 / 100)
 
 
 @pytest.mark.parametrize(

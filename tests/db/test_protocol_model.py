@@ -185,8 +185,7 @@ class Run:
 
     @property
     def row(self):
-        theta = dict(self.theta)
-        return (self.status, self.applied, self.epoch, self.master, theta)
+        return (self.status, self.applied, self.epoch, self.master, dict(self.theta))
 
     def become_master(self, name):
         if not (self.master in (None, name) or self.is_expired):

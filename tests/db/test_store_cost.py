@@ -112,5 +112,4 @@ def test_no_call_reads_the_whole_run(long_run):
     }
     told = {name: plans.of(call) for name, call in calls.items()}
     assert all(told.values()), "no plan was told"
-    found = {name: whole_scans(plan) for name, plan in told.items()}
-    assert found == {name: [] for name in calls}
+    assert {name: whole_scans(plan) for name, plan in told.items()} == {name: [] for name in calls}

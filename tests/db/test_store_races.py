@@ -105,8 +105,7 @@ def test_one_of_many_masters_gets_the_run(database_url):
 
 def test_one_of_many_identical_openings_is_written(store):
     run = stage(store)
-    numbers = in_parallel([lambda: store.open_iteration(run.master, new_iteration())] * 6)
-    assert numbers == [1] * 6
+    assert in_parallel([lambda: store.open_iteration(run.master, new_iteration())] * 6) == [1] * 6
     assert len(store.batches(run.run.id)) == 2
 
 

@@ -74,8 +74,7 @@ def test_a_unit_starts_a_program_with_its_options_and_not_again_where_that_canno
     program, *words = command.split()
     name = Path(program).name
     assert name in SCRIPTS
-    started = compete if name == "compete" else cli.get_command(CONTEXT, words[0])
-    assert known(words, started)
+    assert known(words, compete if name == "compete" else cli.get_command(CONTEXT, words[0]))
     (codes,) = settings(unit)["RestartPreventExitStatus"]
     hopeless = {InvalidInput.exit_code, NothingToDo.exit_code, SchemaMismatch.exit_code}
     if "spsa-master" in unit.name:
@@ -251,8 +250,7 @@ def test_a_rented_machine_plays_and_powers_itself_off(sqlite_url, tmp_path):
         (iteration,) = store.tick(run.master, 1000).open
         assert iteration.tally == Tally(8, 0, 0, (0, 0, 0, 0, 4))
     assert (machine / "state" / "off").read_text() == "poweroff\n"
-    wrong = started_by(unit, tmp_path / "wrong", {**own, "SPSA_TOKEN": "other"})
-    assert wrong.ended() == 2
+    assert started_by(unit, tmp_path / "wrong", {**own, "SPSA_TOKEN": "other"}).ended() == 2
     assert not (tmp_path / "wrong" / "run" / "over").exists(), "it stays on, to be looked at"
 
 

@@ -155,8 +155,7 @@ def diagram():
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_lifecycles_are_those_of_the_code(name):
-    spelled = {str(a): {str(b) for b in to} for a, to in TABLES[name].items() if to}
-    assert diagram()[name] == spelled
+    assert diagram()[name] == {str(a): {str(b) for b in to} for a, to in TABLES[name].items() if to}
 
 
 def test_every_query_runs(store, sql):

@@ -122,8 +122,7 @@ def test_a_worker_retires_when_it_has_had_no_work_for_long_enough(begin):
 @pytest.mark.long_on("postgresql")
 def test_a_run_is_steered_from_its_start_to_a_fork(tmp_path, empty_database_url):
     tuner = uci_tuner(tmp_path / "run", empty_database_url, iterations=5)
-    both = tuner.params
-    tuner.params, _, calm = both.partition("[calm]")
+    tuner.params, _, calm = tuner.params.partition("[calm]")
     tuner.configure("[adjudication]", "[validation]\nevery = 2\nshare = 0.5\n[adjudication]")
     tuner.tune()
     tuner.ask("doctor")

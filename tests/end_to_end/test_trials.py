@@ -62,8 +62,7 @@ def _libfaketime():
 def _real_sleep(clock):
     """A library with the kernel's clock_nanosleep."""
     library = clock.with_suffix(".so")
-    compiler = ["cc", "-shared", "-fPIC", str(SLEEP), "-o", str(library)]
-    subprocess.run(compiler, check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", str(SLEEP), "-o", str(library)], check=True)
     return library
 
 

@@ -156,8 +156,7 @@ def test_what_is_left_after_a_purge(heading, story, sql):
 
 
 def test_times_are_those_of_the_reports(store, sql):
-    tested = RunUnderTest(store, iterations=6)
-    run = moved(tested)
+    run = moved(RunUnderTest(store, iterations=6))
     times = sorted(m.reported_at for m in store.matching(run.id, Selection(host="bad")))
     middle = times[len(times) // 2]
     since = store.matching(run.id, Selection(host="bad", since=middle))
@@ -165,8 +164,7 @@ def test_times_are_those_of_the_reports(store, sql):
     assert {m.reported_at for m in since} == {t for t in times if t >= middle}
     assert {m.reported_at for m in until} == {t for t in times if t < middle}
     assert len(since) + len(until) == len(times)
-    ahead = store.clock() + timedelta(hours=1)
-    assert store.matching(run.id, Selection(since=ahead)) == []
+    assert store.matching(run.id, Selection(since=store.clock() + timedelta(hours=1))) == []
 
 
 @pytest.mark.slow
@@ -176,8 +174,7 @@ def test_a_run_that_moved_on_is_looked_at_again(store, sql):
     planned = plan(store, run, tested.tuning, Selection(worker=BAD))
     later = moved(tested, sleeps=2)
     assert later.applied > run.applied
-    done = carry_out(store, tested.tuning, planned, "me", "why")
-    assert done.applied == later.applied
+    assert carry_out(store, tested.tuning, planned, "me", "why").applied == later.applied
     assert not store.matching(run.id, Selection(worker=BAD))
     healthy(tested, sql)
 

@@ -68,8 +68,7 @@ def test_in_order():
     def shown(files):
         given = {name: json.loads(text) for name, text in files.items()}
         pacing = Pacing(**{"in_flight": 2} | given.get("pacing", {}))
-        builds = given.get("builds", {})
-        return [str(next_decision(view(**given["view"]), pacing, **builds))]
+        return [str(next_decision(view(**given["view"]), pacing, **given.get("builds", {})))]
 
     compare_cases(Path(__file__).with_name("decisions.txt"), shown)
 

@@ -4,7 +4,7 @@ import re
 import time
 import uuid
 from dataclasses import replace
-from unittest.mock import Mock
+from unittest.mock import Mock, call
 
 import pytest
 from builders import TERMS, new_engine, new_run, new_worker, play, result_of
@@ -14,6 +14,7 @@ from fuzzing import LONG, SEED
 from masters import GAMES, SPACE, FakeSleep, FixedDelivery, RunUnderTest, settings
 from shell import broken
 
+from spsa import errors
 from spsa.core.game_settings import TimeControl, TimeKind
 from spsa.db.run_view import RunView
 from spsa.errors import BuildFailed, Fault, InvalidInput, MasterLeaseLost
@@ -22,7 +23,7 @@ from spsa.lifecycle import RunStatus
 from spsa.master import loop
 from spsa.master.decide import Pacing
 from spsa.master.delivery import ASSUMED_SECONDS
-from spsa.master.session import AUTO
+from spsa.master.session import AUTO, RETRY_SECONDS, TICK_SECONDS
 from spsa.planning.games_needed import GamesNeeded
 from spsa.planning.plan_inputs import mean_game_seconds
 from spsa.report.status import status
@@ -118,9 +119,8 @@ def test_a_failed_build_ends_the_master_and_pauses_the_run(store):
     assert failed.value.exit_code == 4 and tested.delivery.cancelled
     run = tested.now()
     assert (run.status, store.iterations(run.id)) == (RunStatus.PAUSED, [])
-    assert (
-        run.reason == "iteration k=1 cannot be built: `cc` ended with 1: a.c:3: error: expected `;`"
-    )
+    reason = "iteration k=1 cannot be built: `cc` ended with 1: a.c:3: error: expected `;`"
+    assert run.reason == reason
     (event,) = store.events(run.id, kinds=["paused"])
     store.resume(run.name, "anna")
     looks = iter([lambda: None, lambda: store.acquire_master_lease(run.id, "m", 1000)])
@@ -128,8 +128,12 @@ def test_a_failed_build_ends_the_master_and_pauses_the_run(store):
     with pytest.raises(MasterLeaseLost):
         tested.master(FakeSleep(lambda: play(store))).run()
     assert (event.actor, tested.now().status) == ("master", RunStatus.RUNNING)
-    del tested.watched.saw, tested.delivery.trouble
-    assert tested.master(FakeSleep(lambda: play(store))).run() is RunStatus.FINISHED
+    del tested.delivery.trouble
+    trouble = errors.IllegalTransition("it was purged"), errors.DatabaseUnreachable("it is away")
+    tested.watched.saw = Mock(side_effect=[*trouble, *99 * [None]])
+    fake_sleep = Mock(wraps=FakeSleep(lambda: play(store)))
+    assert tested.master(fake_sleep).run() is RunStatus.FINISHED
+    assert fake_sleep.wait.call_args_list[:2] == [call(TICK_SECONDS), call(RETRY_SECONDS)]
 
 
 def test_a_master_that_was_replaced_stops_in_the_middle_of_a_build(store):

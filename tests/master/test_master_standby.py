@@ -32,8 +32,7 @@ def pair(request, tmp_path):
     url = request.getfixturevalue(f"empty_{request.param}_url")
     first = uci_tuner(tmp_path / "first", url, iterations=2)
     alone = request.param == "sqlite"
-    second = first if alone else uci_tuner(tmp_path / "second", url, iterations=2)
-    return first, second
+    return first, first if alone else uci_tuner(tmp_path / "second", url, iterations=2)
 
 
 def leader_of(url):
@@ -57,7 +56,7 @@ def test_a_master_that_works_is_not_waited_for_by_a_validation(capsys, monkeypat
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc of Linux")
-def test_a_process_has_ended_only_if_it_was_of_this_boot_and_container():
+def test_a_process_has_ended_only_if_it_was_of_this_boot_and_container(monkeypatch):
     with subprocess.Popen(["sleep", "600"]) as process:
         host, _, _, system = this_process().rsplit("-", 3)
         start = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
@@ -66,12 +65,13 @@ def test_a_process_has_ended_only_if_it_was_of_this_boot_and_container():
         before = f"{host}-{process.pid}-{int(start) - 1}-{system}-0a1b2c3d"
         assert [has_ended(one) for one in (its, before, of_another)] == [False, True, False]
         process.kill()
-        wait_until(
-            lambda: has_ended(its)
-        )  # a process that was killed is there until its parent waits for it
+        # a process that was killed is there until its parent waits for it
+        wait_until(lambda: has_ended(its))
     assert [has_ended(one) for one in (its, before, of_another)] == [True, True, False]
     unknown = ("", "m1", f"{host}-{process.pid}", this_process(), f"{this_process()}-0a1b2c3d")
     assert not any(map(has_ended, unknown))
+    monkeypatch.setattr("os.getpid", lambda: 1)
+    assert this_process() == "", "/proc is that of another namespace"
 
 
 @pytest.mark.slow

@@ -233,8 +233,7 @@ def test_engines_that_cannot_be_built_cost_only_the_measurement(store):
                 raise BuildFailed("the start does not build")
             return super().prepare(plus, minus)
 
-    tested = finished(store, in_flight=1, delivery=Picky())
-    assert rounds(tested) == []
+    assert rounds(finished(store, in_flight=1, delivery=Picky())) == []
 
 
 def test_rounds_that_cannot_be_played_cost_only_the_measurement(store, sql):

@@ -56,11 +56,13 @@ def test_the_side_that_can_be_built_is_searched(tmp_path):
 
 
 def test_a_game_of_the_engine_ends_with_a_mate_or_an_illegal_move(tmp_path):
-    for fen, own, other, number in ((BEFORE_MATE, "e2e4", "h5f7", 0), (FEN, "g8f6", "g8g6", 1)):
+    games = (BEFORE_MATE, "e2e4", "h5f7", 0), (FEN, "g8f6", "g8g6", 1), (FEN, "g8f6", "0000", 1)
+    for fen, own, other, number in games:
         prober = Prober(Space((parameter("margin"),)), Picky(tmp_path), TERMS, [fen], 5000)
         prober.delivery.script.write_text(ENGINE.replace(own, other))
-        prober.start()
+        found, _ = prober.start()
         assert len(prober.positions) == number
+    assert found.searches == (Search("", None, 0),), "a legal move was there"
 
 
 def test_a_group_goes_down_where_a_step_up_leads_out_of_its_bounds(tmp_path):

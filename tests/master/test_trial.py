@@ -1,13 +1,14 @@
 """What is tried after an engine could not be built or played with, and what its owner reads."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
 from golden import compare_cases
 
 from spsa.config.starter import Setup
-from spsa.master.trial import _difference, _last_words, _mended
+from spsa.master.trial import _difference, _executables, _last_words, _mended
 
 
 def test_what_is_tried_after_a_failure(tmp_path, monkeypatch):
@@ -24,3 +25,14 @@ def test_what_is_tried_after_a_failure(tmp_path, monkeypatch):
         yield from _last_words(files["said"]).splitlines()
 
     compare_cases(Path(__file__).with_name("trials.txt"), shown)
+
+
+def test_the_programs_that_a_build_has_left_are_found_the_newest_first(tmp_path):
+    (tmp_path / "CMakeFiles").mkdir()
+    files = ("b", 2), ("a", 3), ("object", 1), ("CMakeFiles/c", 2), ("text", 2)
+    for age, (name, kind) in enumerate(files):
+        head = b"text" if name == "text" else b"\x7fELF"
+        (tmp_path / name).write_bytes(head + bytes(12) + bytes([kind]))
+        os.utime(tmp_path / name, (9 - age, 9 - age))
+    (tmp_path / "link").symlink_to("a")
+    assert [*_executables(tmp_path)] == ["b", "a"]

@@ -104,8 +104,9 @@ def test_each_kind_has_its_engines(delivery, sqlite_store, source, tmp_path):
     assert builder.orders["linux aarch64"].recipe.command == ("sh", "build.sh", "")
     assert order.plus.files == {"constants.h": "const int margin = 55;\n"}
     archive = sqlite_store.file(order.source_sha256)
-    with ordered(order, archive, tmp_path / "other", {}):
+    with ordered(order, archive, tmp_path / "other", {}) as made:
         copy = tmp_path / "other" / order.source_sha256 / "source"
+        assert made.artifacts.folder.parent == copy.parent, "on the disk of the cache"
         assert (copy / "constants.h").read_text() == (source / "constants.h").read_text()
         assert (copy / "build.sh").stat().st_mode & 0o777 == 0o755
         assert (copy / "link").readlink() == Path("build.sh")
@@ -148,6 +149,9 @@ def test_a_match_of_two_sources_has_a_side_of_each(delivery, sqlite_store, sourc
     assert (again.requires, again.variants.keys()) == (sides.requires, sides.variants.keys())
     old.has_builder = False
     assert not match.has_builder
+    new.by_kind = old.by_kind = lambda *_: {}
+    with pytest.raises(BuildFailed, match="workers of no kind could build both"):
+        match.prepare({}, {})
 
 
 def test_the_archive_of_a_lost_copy_is_made_from_the_checkout(source, tmp_path):

@@ -49,8 +49,7 @@ ASSUMPTIONS = EngineAssumptions(elo_to_gain=30, draw_rate=0.5)
 
 def design(iterations=60, pairs=20, n=6, **over):
     played = problem(np.zeros(n), reach=3.0, iterations=iterations, pairs=pairs)
-    usual = RunDesign(algorithm="mixture", settings={}, problem=played, in_flight=1)
-    return replace(usual, **over)
+    return replace(RunDesign(algorithm="mixture", settings={}, problem=played, in_flight=1), **over)
 
 
 def test_costs_are_known_only_if_those_of_all_time_controls_are():
@@ -175,8 +174,7 @@ KINDS = {"fleet": of_fleet, "ks": of_matches, "control": of_control, "lost": of_
 def test_what_is_planned(file):
     def shown(files):
         given = {name: json.loads(text) for name, text in files.items()}
-        kind = next((KINDS[name] for name in given if name in KINDS), of_design)
-        return kind(**given)
+        return next((KINDS[name] for name in given if name in KINDS), of_design)(**given)
 
     compare_cases(Path(__file__).with_name(f"{file}.txt"), shown)
 
@@ -221,8 +219,7 @@ def test_slots_that_would_idle_are_said():
     flat = design(400)
     longer = replace(SHAPE, iterations=400, games=80)  # 40 s of games hide 30 s of builds
     found = plan(inputs(design=flat, shape=longer))
-    names = [warning.name for warning in found.warnings]
-    assert "iterations_in_flight" in names
+    assert "iterations_in_flight" in [warning.name for warning in found.warnings]
     assert found.busy_in_flight is not None and found.busy_in_flight > 1
     assert plan(inputs(seconds=None)).pace is None
 

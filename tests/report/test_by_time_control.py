@@ -37,8 +37,7 @@ def validated(store, run, **over):
     """A match, by itself against the start, with both time controls."""
     master = store.acquire_master_lease(run.id, "m", 1000)
     facts = {"purpose": Purpose.VALIDATE, "k": None, "a_k": None, "c_k": None, "opened_on": 6}
-    made = new_iteration(**facts | over, game_settings=TWO, target_games=16)
-    store.open_iteration(master, made)
+    store.open_iteration(master, new_iteration(**facts | over, game_settings=TWO, target_games=16))
     play(store)
     return master
 
@@ -105,8 +104,7 @@ def alarms(pull, seed, results=300, looks=50):
 
 def test_two_time_controls_that_pull_a_parameter_apart_are_told():
     assert alarms(np.array([[0.06, 0.03], [-0.06, 0.03]]), 1) == {"margin"}
-    three = np.array([[0.03, 0.0], [0.06, 0.05], [0.03, -0.05]])
-    assert alarms(three, 2) == {"calm"}
+    assert alarms(np.array([[0.03, 0.0], [0.06, 0.05], [0.03, -0.05]]), 2) == {"calm"}
 
 
 @pytest.mark.slow
@@ -117,8 +115,7 @@ def test_time_controls_that_agree_are_hardly_ever_told_apart(pull):
 
 @pytest.mark.slow
 def test_one_that_says_nothing_is_not_against_the_others():
-    pull = np.array([[0.06, 0.06], [0.0, 0.0]])
-    assert sum(bool(alarms(pull, seed)) for seed in range(60)) <= 3
+    assert sum(bool(alarms(np.array([[0.06, 0.06], [0.0, 0.0]]), seed)) for seed in range(60)) <= 3
 
 
 def test_few_results_tell_nothing():
@@ -137,6 +134,5 @@ def test_the_alarm_names_both_and_what_to_do(store):
     )
     assert "[[time_control]]" in found.advice
     near = replace(sums, pull=np.array([[2.85, 2.75], [-2.85, -2.75]]))  # 2.81 of two parameters
-    told = of_time_controls(replace(run, applied=40), near)
-    assert [one.subject for one in told] == ["margin"]
+    assert [one.subject for one in of_time_controls(replace(run, applied=40), near)] == ["margin"]
     assert list(of_time_controls(run, None)) == []

@@ -40,8 +40,7 @@ UCB = [  # admitted and rejected of men, then of women, in the six departments
 def test_the_statistic_of_the_admissions_to_berkeley():
     """Bickel, Hammel & O'Connell 1975; mantelhaen.test of R says 1.5246 without correction."""
     men, women = np.array(UCB, dtype=float).transpose(1, 0, 2)
-    found = cochran_mantel_haenszel(men, women)
-    assert found == pytest.approx((1.5246, 0.2169), abs=1e-4)
+    assert cochran_mantel_haenszel(men, women) == pytest.approx((1.5246, 0.2169), abs=1e-4)
 
 
 def test_the_exact_chance_is_fishers():

@@ -182,8 +182,7 @@ def test_a_failure_is_told_without_its_details(error, store, visit, monkeypatch,
     away = Mock(side_effect=error("postgresql://spsa@10.0.0.1/spsa: no answer"))
     for asked in ("run_overviews", "check", "machine_of_token"):
         monkeypatch.setattr(store, asked, away)
-    app = client_of(store).app
-    browser = TestClient(app, "http://localhost", raise_server_exceptions=False)
+    browser = TestClient(client_of(store).app, "http://localhost", raise_server_exceptions=False)
     visit(browser, f"a failure: {error.__name__}")
     assert caplog.text.count("10.0.0.1") == 3
 

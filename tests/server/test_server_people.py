@@ -55,8 +55,7 @@ def test_a_network_of_ipv6_is_one_client_and_the_memory_is_bounded(
     for address in (one, *(f"198.51.100.{i}" for i in (2, 3, 1, 4, 5)), one):
         for _ in range(MAX_WRONG):
             guesses.add_wrong(address)
-    waiting = [i for i in range(1, 6) if guesses.seconds_to_wait(f"198.51.100.{i}")]
-    assert waiting == [4, 5]
+    assert [i for i in range(1, 6) if guesses.seconds_to_wait(f"198.51.100.{i}")] == [4, 5]
     assert (guesses.seconds_to_wait(other) > 0) is is_same
 
 
@@ -93,8 +92,7 @@ def test_an_operator_changes_a_run_and_is_asked_before_a_stop(operator, run, vis
 
 
 def test_only_an_operator_sees_and_sends_the_form(run, visit):
-    viewer = logged_in(client_of(run, people(TOKEN, OPERATOR)), TOKEN)
-    visit(viewer, "a viewer")
+    visit(logged_in(client_of(run, people(TOKEN, OPERATOR)), TOKEN), "a viewer")
     visit(client_of(run), "a server without an operator")
     assert run.run("first").status is RunStatus.RUNNING
 

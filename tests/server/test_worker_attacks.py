@@ -134,8 +134,7 @@ class Scene:
         assert broken(self.sql) == []
         for machine in (self.good, self.bad):
             self.store.withdraw_batches(machine.name, "owner")
-        view = self.stage.view()
-        assert view.run.status is RunStatus.RUNNING
+        assert self.stage.view().run.status is RunStatus.RUNNING
         while (claim := self.good.claim()) is not None:
             assert self.good.report(claim).json == {"reply": "accepted"}
         self.stage.apply()

@@ -121,8 +121,7 @@ def new_worker(name: str = "machine-1", **over) -> WorkerInfo:
         "concurrency": 4,
         "version": "0.1.0",
     }
-    secret = {"secret": f"of {over.get('host', 'machine')}"}
-    return WorkerInfo(name=name, **facts | secret | over)
+    return WorkerInfo(name=name, **facts | {"secret": f"of {over.get('host', 'machine')}"} | over)
 
 
 def tally_of_seed(seed: int, pairs: int) -> Tally:

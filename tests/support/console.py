@@ -36,8 +36,7 @@ def environment(**variables: str) -> dict[str, str]:
 
 def master(*words: object) -> list[str]:
     """The console script's command line, whether or not it is installed."""
-    start = "from spsa.cli import main; main()"
-    return [sys.executable, "-c", start, *map(str, words)]
+    return [sys.executable, "-c", "from spsa.cli import main; main()", *map(str, words)]
 
 
 def worker(*words: object) -> list[str]:

@@ -35,8 +35,7 @@ def owned(store: Store) -> Stage:
         f"[{name}]\nvalue = {value}\nmin = {low}\nmax = {high}\nstep = {step}\n"
         for name, (value, low, high, step) in _PARAMETERS.items()
     )
-    draft = stage(store, space_from(text), 12, games=_GAMES, name="draft", planned=20)
-    draft.validate(games=400)
+    stage(store, space_from(text), 12, games=_GAMES, name="draft", planned=20).validate(games=400)
     store.stop("draft", "owner", "wider bounds")
     first = stage(store, space_from(text + _FROZEN), 0, games=_GAMES, name="rook", planned=60)
     workers = {

@@ -303,8 +303,7 @@ class Story:
     def apply(self, name: str = "first", **over: Any) -> None:
         view = self.store.tick(self._masters[name], LEASE)
         oldest = view.open[0]
-        step = step_from(view.run, oldest.tally, **over)
-        self.store.apply(self._masters[name], oldest.id, *step)
+        self.store.apply(self._masters[name], oldest.id, *step_from(view.run, oldest.tally, **over))
 
 
 def _draws_between(number: int, low: float, high: float) -> bool:

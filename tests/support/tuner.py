@@ -73,8 +73,7 @@ class Tuner:
 
     def invite(self, machine: str) -> str:
         """The token of a machine that is invited now."""
-        line = self.ask("workers", "invite", machine).stdout
-        return line.partition("SPSA_TOKEN=")[2].split()[0]
+        return self.ask("workers", "invite", machine).stdout.partition("SPSA_TOKEN=")[2].split()[0]
 
     def ask_json(self, *words: object) -> dict[str, Any]:
         return dict(json.loads(self.ask(*words, "--json").stdout))

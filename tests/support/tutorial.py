@@ -32,8 +32,7 @@ def text() -> str:
 
 def blocks(language: str = "") -> list[str]:
     """Those before the walks."""
-    before = text().partition(_WALKS)[0]
-    return [block for of, block in _BLOCK.findall(before) if of == language]
+    return [block for of, block in _BLOCK.findall(text().partition(_WALKS)[0]) if of == language]
 
 
 def prepare(folder: Path) -> dict[str, str]:

@@ -17,7 +17,7 @@ from spsa.builds.recipe import Recipe, Rendered
 from spsa.builds.requirements import BUILDS
 from spsa.builds.tree import pin
 from spsa.core.json_values import to_json
-from spsa.errors import NotPermitted, TuningError
+from spsa.errors import DatabaseUnreachable, NotPermitted, TuningError
 from spsa.lifecycle import MachineRole
 from worker.batches.builds import BuildThread
 
@@ -106,6 +106,10 @@ def test_its_waits_are_short_again_when_it_is_served(tmp_path):
     thread._run()
     *_, longest, usual, again = (one.args[0] for one in thread._stopping.wait.mock_calls)
     assert longest >= 10 > 1 == usual > again
+    thread._store.ask.side_effect = [away := DatabaseUnreachable("no"), refusal, away]
+    assert [thread._is_held(Mock()) for _ in "12"] == [True, False], "as far as can be known"
+    with pytest.raises(DatabaseUnreachable):
+        thread._retried(thread._store.ask)
 
 
 @pytest.mark.parametrize("is_wanted", [True, False])

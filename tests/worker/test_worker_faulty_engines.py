@@ -172,6 +172,11 @@ def test_a_folder_holds_too_much_by_its_bytes_or_by_its_files(tmp_path, monkeypa
         (tmp_path / "one" / "c").unlink(missing_ok=True)
     with pytest.raises(EngineFault, match="one cannot be made: File exists"):
         folders.make("one")
+    shutil.rmtree(tmp_path)
+    assert folders.overfull() == set()
+    monkeypatch.setattr(spawning.system, "bind_engine", Mock(side_effect=ValueError))
+    with pytest.raises(EngineFault, match="cannot start: true: Exception occurred in preexec_fn"):
+        spawning.spawn(["true"], EngineLimits())
     assert EngineLimits(memory=5).of_threads(3).memory == 15
 
 

@@ -545,8 +545,7 @@ def test_no_opening_comes_again_before_all_were_played(seed, size, round_number)
     played = tuple(int(book.opening(seed, first + i).fen) for i in range(size))
     assert sorted(played) == list(range(size))
     assert played == permutation(seed, round_number, size)
-    in_turn = [int(book.opening(None, first + i).fen) for i in range(size)]
-    assert in_turn == list(range(size))
+    assert [int(book.opening(None, first + i).fen) for i in range(size)] == list(range(size))
 
 
 @given(seed=st.integers(0, 2**63), index=st.integers(0, 10_000))

@@ -658,16 +658,14 @@ def test_a_claim_id_that_was_used_up_is_given_up(client, run, store, monkeypatch
     """Its response was lost, and another process that knew the id played its batch."""
     store.cut_next(None)
     monkeypatch.setattr(client, "_claim_id", "used up")
-    worker = store.register_worker(WORKER)
-    claim = store.claim("used up", worker, LEASE)
+    claim = store.claim("used up", store.register_worker(WORKER), LEASE)
     store.report(claim, result_of(claim))
     assert client.claim() is None
     assert client.claim().seq == 1
 
 
 def test_a_worker_whose_row_was_lost_registers_again(client, asked, store, sql):
-    first = client.claim()
-    store.release(first)
+    store.release(client.claim())
     sql("UPDATE spsa_batch SET worker_id = NULL")
     sql("DELETE FROM spsa_worker")
     assert client.claim().seq == 0

@@ -16,7 +16,7 @@ from golden import compare
 from transcripts import Transcript
 from trials import OneIteration, open_scripted
 
-from spsa.uci import system
+from spsa.uci import plain, system
 from worker import machine
 from worker.settings import Settings
 
@@ -150,6 +150,8 @@ def test_siblings_of_one_core_are_counted_once_and_engines_share_the_memory(tmp_
     for text, found in (("max", whole), (f"{2**25}", 2**25), (f"{2**60}", whole)):
         quota.write_text(f"{text}\n")
         assert machine.memory() == found
+    monkeypatch.setattr("os.cpu_count", iter((3, None)).__next__)
+    assert [plain.logical_cores() for _ in "12"] == [{0, 1, 2}, {0}], "of other systems"
 
 
 @pytest.fixture
