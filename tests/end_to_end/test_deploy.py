@@ -193,7 +193,7 @@ BARE = [
 ]
 for there in ("/usr", "/bin", "/lib", "/lib64", "/etc/alternatives", "/etc/passwd"):
     BARE += ["--ro-bind-try", there, there]
-for there in (str(ROOT), sys.base_prefix):  # the interpreter of the scripted engines
+for there in (str(ROOT), sys.prefix, sys.base_prefix):  # the interpreter of scripted engines
     BARE += ["--ro-bind", there, there]
 
 
