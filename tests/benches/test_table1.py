@@ -90,8 +90,7 @@ def test_runs_that_come_to_their_bounds_are_refused():
 
 
 def test_a_mean_that_is_far_from_the_published_one_is_reported():
-    cell = Table1Cell(row=Row.SPSA, n=4)
-    usual = Losses(cell=cell, runs=50, mean=0.008, deviation=0.005)
+    usual = Losses(cell=Table1Cell(row=Row.SPSA, n=4), runs=50, mean=0.008, deviation=0.005)
     assert list(far_cells([usual])) == []
     paper, exact = far_cells([replace(usual, mean=0.02)])
     assert "spsa with n = 4" in paper and "from the paper" in paper and "from exact" in exact

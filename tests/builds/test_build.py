@@ -90,9 +90,7 @@ def test_a_compile_error_has_the_compilers_words_and_the_values(shared):
 def test_a_package_is_built_whose_constants_lie_outside_of_it(own):
     own.write("Cargo.toml", '[workspace]\nresolver = "2"\nmembers = ["one", "two"]\n')
     (own.source / "Cargo.lock").unlink()
-    package = (
-        '[package]\nname = "{}"\nversion = "0.1.0"\n[[bin]]\nname = "engine"\npath = "main.rs"\n'
-    )
+    package = '[package]\nname = "{}"\nversion = "0.1.0"\n[[bin]]\nname="engine"\npath="main.rs"\n'
     text = (own.source / "src" / "main.rs").read_text()
     for name, added in (("one", ""), ("two", " 5 +")):
         own.write(f"{name}/Cargo.toml", package.format(name))

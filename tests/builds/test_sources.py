@@ -65,9 +65,8 @@ def rewritten(file, asked):
     for each in asked.split(", "):
         place, number = each.split(" = ")
         wanted[at(place)] = int(number) if number.lstrip("-").isdigit() else float(number)
-    before, after = (
-        text.split("\n") for text in (TEXTS[file], rewriting.rewrite(TEXTS[file], wanted, file))
-    )
+    texts = TEXTS[file], rewriting.rewrite(TEXTS[file], wanted, file)
+    before, after = (text.split("\n") for text in texts)
     return [new for old, new in zip(before, after, strict=True) if old != new]
 
 

@@ -16,9 +16,11 @@ from shell import broken
 
 from spsa import errors
 from spsa.core.game_settings import TimeControl, TimeKind
+from spsa.db.purge_queries import Selection
 from spsa.db.run_view import RunView
 from spsa.errors import BuildFailed, Fault, InvalidInput, MasterLeaseLost
 from spsa.history.doctor import check_run
+from spsa.history.replay import carry_out, plan
 from spsa.lifecycle import RunStatus
 from spsa.master import loop
 from spsa.master.decide import Pacing
@@ -89,13 +91,16 @@ def test_cut_off_at_any_call_theta_is_the_same_to_the_bit(database_url, store, s
 
 @pytest.mark.slow
 def test_engines_built_for_older_results_are_not_used(store):
-    """Shortened while k = 3 is built, and lengthened again when there are more results."""
+    """Shortened while k = 3 is built, and lengthened again; k = 5 is built during a purge."""
     tested = RunUnderTest(store, iterations=6)
 
     class Shortened(FixedDelivery):
         def prepare(self, plus, minus):
             if len(self.prepared) == 2:
                 store.extend(tested.name, "anna", 2)
+            if len(self.prepared) == 5:
+                planned = plan(store, tested.now(), tested.tuning, Selection())
+                carry_out(store, tested.tuning, planned, "anna", "why")
             return super().prepare(plus, minus)
 
     def lengthen(run):
@@ -107,7 +112,7 @@ def test_engines_built_for_older_results_are_not_used(store):
     master = tested.master(FakeSleep(lambda: play(store)), delivery=delivery, project=lengthen)
     assert master.run() is RunStatus.FINISHED
     assert [i.opened_on for i in store.iterations(tested.run.id)] == [0, 0, 2, 2, 3]
-    assert len(delivery.prepared) == 6
+    assert len(delivery.prepared) == 7
     assert check_run(store, tested.now(), tested.tuning) == []
 
 

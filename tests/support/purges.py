@@ -23,8 +23,7 @@ def bits(values):
 def pure(tested, k=None):
     """Theta and the rule's state by the definition: every result that is left, told in order."""
     run = tested.now()
-    results = results_of(tested.store, run, run.applied if k is None else k)
-    *_, last = replay(tested.tuning, results)
+    *_, last = replay(tested.tuning, results_of(tested.store, run, run.applied if k is None else k))
     return last
 
 

@@ -580,8 +580,7 @@ def test_a_worker_claims_renews_and_ends_when_it_is_due(client, asked, run, now)
         now[0] += seconds
         worker.turn()
         assert asked.calls.count("claim") == claims
-    due = [client.due_at, inf, began + 100.0, inf]
-    assert list(worker.deadlines()) == [*due, now[0] + 16.0]
+    assert [*worker.deadlines()] == [client.due_at, inf, began + 100.0, inf, now[0] + 16.0]
     run.store.pause("first", "me", "why")
     now[0] = began + 99.5
     for wait in (1.0, 2.0, 4.0):

@@ -211,6 +211,7 @@ def say(line: str) -> None:
 
 def hang() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.close(2)  # whose end must not wake the worker time and again
     while True:
         time.sleep(60)
 
