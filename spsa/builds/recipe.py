@@ -132,7 +132,8 @@ class Compiler:
                 f"`{' '.join(recipe.command)}` ended without making {recipe.binary}; "
                 "correct [build] binary, the path of what it makes from source_path"
             )
-        return executable, f"{platform.machine()}-{sys.platform}"
+        inside = (end := executable.resolve()).is_relative_to(work_copy.tree.resolve())
+        return end if inside else executable, f"{platform.machine()}-{sys.platform}"
 
     def _by_cargo(self, work_copy: WorkCopy, tree: Tree) -> tuple[Path, str]:
         recipe, manifest = self.recipe, self.pinned.checkout.source / "Cargo.toml"

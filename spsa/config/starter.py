@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path, PurePath, PurePosixPath
 from statistics import mode
 from textwrap import fill, wrap
@@ -38,6 +39,8 @@ _NAMES = ("EXE", "TARGET", "BIN_NAME", "BINARY", "PROGRAM", "BIN", "NAME", "ENGI
 _PROGRAM = re.compile(
     rf"^[ \t]*({'|'.join(_NAMES)})[ \t]*[:?]?=[ \t]*[\"']?([^\s\"']+)", re.MULTILINE
 )
+_CMAKE_TESTS = re.compile(r'(?i)\boption\s*\(\s*(\w*tests?(?:ing)?)\s(?:"[^"]*"|[^()"])*\bon\s*\)')
+"""Tests that are built unless they are switched off, often with a library that is downloaded."""
 _CMAKE = "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build"
 _CMAKE_PROGRAM = re.compile(r"(?:add_executable|project)\s*\(\s*([\w.+-]+)")
 _UNITS = (".c", ".cc", ".cpp", ".cxx")
@@ -185,14 +188,12 @@ def _command(root: Path, sources: Mapping[str, str]) -> tuple[tuple[str, ...], s
         made = sorted(_CMAKE_PROGRAM.finditer(cmake), key=lambda found: found[0][0])
         own = [found for found in made if not re.search("(?i)test|tune|bench", found[1])]
         name = own[0][1] if own else "engine"
-        alone = not own or own[0][0][0] != "a" or len(made) < 3  # the project, and one program
-        return ("sh", "-c", _CMAKE + ("" if alone else f" --target {name}")), f"build/{name}"
+        off = "".join(f" -D{one}=OFF" for one in _CMAKE_TESTS.findall(cmake))
+        target = f" --target {name}" if own and own[0][0][0] == "a" and len(made) > 2 else ""
+        return ("sh", "-c", _CMAKE.replace(" &&", f"{off} &&") + target), f"build/{name}"
     included = {PurePosixPath(n).name for text in sources.values() for n in _UNIT.findall(text)}
-    units = [
-        name
-        for name in sources
-        if name.endswith(_UNITS) and PurePosixPath(name).name not in included
-    ]
+    compiled = (name for name in sources if name.endswith(_UNITS))
+    units = [name for name in compiled if PurePosixPath(name).name not in included]
     plain = all(name.endswith(".c") for name in units)
     compiler = ("cc", "-O3") if plain else ("c++", "-O3", "-std=c++20")
     return (*compiler, "-o", "engine-to-tune", *units, "-pthread", "-lm"), "engine-to-tune"
@@ -340,14 +341,10 @@ def starter_params(
 
 
 def _tables(suggestions: Iterable[Suggested]) -> Iterator[str]:
-    group = ""
-    for suggested in suggestions:
-        if suggested.left_out:
-            continue
-        if suggested.group and suggested.group != group:
-            yield f"\n# {suggested.group}\n"
-        group = suggested.group
-        yield "\n" + _table(suggested)
+    kept = (one for one in suggestions if not one.left_out)
+    for group, each in groupby(kept, key=lambda one: one.group):
+        yield f"\n# {group}\n" if group else ""
+        yield from ("\n" + _table(one) for one in each)
 
 
 def _table(p: Suggested) -> str:

@@ -166,7 +166,7 @@ def _options(declarations: Declarations, setup: Setup) -> dict[str, object]:
 def _mended(said: str, setup: Setup, made: list[str], tree: Path) -> Iterator[Setup]:
     """Setups that may be without this failure of what was `made` in `tree`, the likeliest first."""
     command = setup.command
-    if "set another `kind`" in said:
+    if "set another `kind`" in said or "asked `go movetime" in said:
         yield replace(setup, time_control=CLOCK)
     if choices := _CHOICES.search(said):
         folder = PurePath(str(setup.build["source_path"])).name

@@ -202,7 +202,7 @@ def tern_with(**values: int) -> Rendered:
 
 
 def of_tern(bench: Bench, *command: str) -> Builder:
-    usual = ("make", "CXXFLAGS=-O0 -std=c++17")
+    usual = ("sh", "-c", "make CXXFLAGS='-O0 -std=c++17' && mv tern made && ln -s made tern")
     return bench.builder(command=command or usual, binary="tern")
 
 
