@@ -113,16 +113,10 @@ def _of_lines(path: Path, text: str) -> Imported:
     told += faults if tables else ()
     if told:
         raise InvalidInput(sorted(told, key=lambda fault: fault.line or 0)[:MAX_FAULTS])
-    return Imported(
-        format=kind,
-        space=space,
-        r_ends={row["name"]: float(row["r_end"]) for _, row in read},
-        raised=[
-            name
-            for (name, table, _), (_, row) in zip(tables, read, strict=True)
-            if table["step"] != float(row["c_end"])
-        ],
-    )
+    r_ends = {row["name"]: float(row["r_end"]) for _, row in read}
+    rows_read = zip(tables, (row for _, row in read), strict=True)
+    raised = [name for (name, table, _), row in rows_read if table["step"] != float(row["c_end"])]
+    return Imported(format=kind, space=space, r_ends=r_ends, raised=raised)
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> tuple[str, Sequence[str]]:

@@ -80,11 +80,8 @@ def source_lines(space: Space, texts: Mapping[str, str]) -> dict[str, tuple[int,
 
 def other_values(space: Space, texts: Mapping[str, str]) -> dict[str, tuple[Number, Number]]:
     """The number in the source, and the one that stands for `value`, where these differ."""
-    both = {
-        p.name: (one.number, p.to_engine(p.value))
-        for p, _, one in _places(space, texts)
-        if p.role is Knob.VALUE
-    }
+    places = ((p, one) for p, _, one in _places(space, texts) if p.role is Knob.VALUE)
+    both = {p.name: (one.number, p.to_engine(p.value)) for p, one in places}
     return {name: (there, own) for name, (there, own) in both.items() if there != own}
 
 

@@ -88,7 +88,8 @@ _MARKS_OF_CPP = r"""
   @bare
 (subscript_argument_list
   . [(identifier) @length (qualified_identifier) @length (field_expression field: (_) @length)] .)
-(template_argument_list (type_descriptor) [(identifier) (qualified_identifier)] @length)
+(template_argument_list (type_descriptor)
+  [(identifier) (qualified_identifier) (binary_expression)] @length)
 (template_argument_list (type_descriptor) (type_descriptor type: (_) @length) .)
 (call_expression function: (identifier) @callee arguments:
   (argument_list . (qualified_identifier) @name . (_) . (_)) @arguments) @bounds

@@ -25,7 +25,8 @@ _PRINTED = re.compile(
     r"option name (?P<name>\w+) type spin default "
     r"(?:(?P<value>-?\d+)|%l?[di]|\{\}|\"\s*<<\s*(?P<written>\w+)\s*<<\s*\")"
     r" min (?P<low>-?\d+) max (?P<high>-?\d+)"
-    r"(?:(?:\\n)?\"\s*,\s*(?:\(int\)\s*\(\s*)?(?P<sent>\w+)(?:\s*\*\s*(?P<unit>[1-9]\d*)\s*\))?\s*\))?"
+    r"(?:(?:\\n)?\"\s*,\s*(?:(?:\(int\)\s*)?\(\s*)?(?:\w+(?:\.|->|::))*(?P<sent>\w+)"
+    r"(?:\s*\*\s*(?P<unit>[1-9]\d*)(?:\.0)?\s*\)(?: as \w+)?)?\s*\))?"
 )
 """The line of an option. Its default is written there, or is a variable, perhaps times a unit."""
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\n|[^\n])*)", re.MULTILINE)

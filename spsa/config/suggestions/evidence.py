@@ -47,7 +47,8 @@ _GUARDED = re.compile(
     r"[ \t)]*(?:&&[^\n|]*)?\n(?:(?![ \t]*#[ \t]*(?:if|el|end))[^\n]*\n)*+"
 )
 """The lines behind #ifdef and #if, up to the next directive."""
-_OF_PROTOCOL = re.compile(r"(?i)(.*/)?(uci|options?|setup|protocol)\w*\.\w+")
+_OF_OTHERS = re.compile(r"(?i)(.*/)?(uci|options?|setup|protocol|tun(er?|ing)|texel)\w*\.\w+")
+"""Files of the protocol and of a tuner: they set what search reads, and it does not call them."""
 _RESULT = re.compile(r"\breturn\b|=>|^[^=(]*$")
 """A clause that may be what its function is worth."""
 _SCORE = re.compile(
@@ -82,13 +83,15 @@ _OF_BOARD = (
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The names that are read (none: not known), beside a score, and only by the order of moves.
+    """The names that are read (none: not known), of functions that are not called, beside a score,
+    and only by the order of moves.
 
     `whole` is the text of all files in small letters, without underscores: a macro may make
     `rfp_margin()` of RFP_MARGIN.
     """
 
     read: set[str] = field(default_factory=set)
+    idle: set[str] = field(default_factory=set)
     weighed: set[str] = field(default_factory=set)
     ordering: set[str] = field(default_factory=set)
     whole: str = ""
@@ -103,7 +106,8 @@ class Evidence:
         places = [e.location.accesses for e in one.numbers()]
         own = {one.name, *(str(access.position) for each in places for access in each)}
         is_told, parts = one.kind is Kind.MACRO, against.words("_".join((*one.scope, name)))
-        if self.read and not is_told and self.read.isdisjoint(own):
+        is_idle = not self.idle.isdisjoint(one.scope[-1:]) or self.read.isdisjoint(own)
+        if self.read and not is_told and is_idle:
             return against.UNREAD
         if not is_told and (one.name in self.ordering or _ORDERING.fullmatch(one.name)):
             return against.ORDERED
@@ -119,16 +123,17 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
     """From all that search and evaluation call, and from what fills what they read."""
     plain = [against.NO_CODE.sub(" ", file.text) for file in files]
     texts: dict[str, list[str]] = {}
-    ordering, others = set[str](), set[str]()
-    for name, text in _running(files, plain):
+    ordering, others, stated = set[str](), set[str](), set[str]()
+    for name, whole, text in _running(files, plain):
+        stated.update({*_NAME.findall(whole)} - {name})
         is_order = _ORDERING.fullmatch(name)
         asked = text if is_order else _COMPARED.sub("", text)
         (ordering if is_order else others).update({*_NAME.findall(asked)} - {name})
         texts.setdefault(name, []).append(text)
     weighed = {name for text in plain for name in _weighed(text)}
-    found = Evidence(set(), weighed, ordering - others, _squeezed("\n".join(plain)))
-    protocol = {n for f in files if _OF_PROTOCOL.fullmatch(f.name) for n, _ in f.definitions}
-    begin = set(filter(_STRENGTH.fullmatch, texts))
+    found = Evidence(set(), set(), weighed, ordering - others, _squeezed("\n".join(plain)))
+    outer = {n for f in files if _OF_OTHERS.fullmatch(f.name) for n, _ in f.definitions} | {"main"}
+    begin = set(filter(_STRENGTH.fullmatch, texts.keys() - (stated - ordering - others)))
     open_names = begin | ({""} & texts.keys() if begin else set())
     for _ in range(3):  # what search reads is filled by functions from what others have filled
         while open_names:
@@ -137,8 +142,9 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
             found.read.update(names)
             found.weighed.update(name for each in reached for name in _results(*each))
             open_names = names & texts.keys()
-        own = texts.keys() - protocol
+        own = texts.keys() - outer
         open_names = {name for name in own if any(_writes(t, found.read) for t in texts[name])}
+    found.idle.update(texts)
     return found
 
 
@@ -148,12 +154,11 @@ def _squeezed(text: str) -> str:
 
 def _turns_network_on(one: SourceConstant) -> bool:
     """USE_NNUE = 1 or true."""
-    on = one.single is not None and one.single.text in ("1", "true")
-    return on and "NNUE" in against.words(one.name)
+    return "NNUE" in against.words(one.name) and getattr(one.single, "text", "") in ("1", "true")
 
 
-def _running(files: Collection[SourceFile], plain: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The functions and the values outside of them, each with the part that can run.
+def _running(files: Collection[SourceFile], plain: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """The functions and the values outside of them, each whole and with the part that can run.
 
     `plain` are the texts of the files without comments.
     """
@@ -164,7 +169,8 @@ def _running(files: Collection[SourceFile], plain: Iterable[str]) -> Iterator[tu
         zero={name for text in plain for name in _ZERO.findall(text)},
     )
     for name, text in (definition for file in files for definition in file.definitions):
-        yield name, settled.running(name, against.NO_CODE.sub(" ", text))
+        whole = against.NO_CODE.sub(" ", text)
+        yield name, whole, settled.running(name, whole)
 
 
 class _Settled(NamedTuple):

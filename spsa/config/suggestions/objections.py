@@ -73,7 +73,7 @@ _OF_USE = _Rule(
     _CLOCK,
     whole=r"(BM|BEST_MOVE|NODE)_(\w+_)?(BASE|MUL\w*|SCALE\w*|FACTOR\d*|MIN|MAX)|BEST_MOVE_CHANGES\w*"
     r"|EASY\w+|\w*MOVES_TO_GO\w*|ONE_SECOND|\w*(SOFT|HARD)_(BOUND|CONSTANT|LIMIT|SCALE|STOP|TIME)\w*",
-    word=r"CLOCK|EMERGENCY|PONDER|TIMER?|(IN)?STAB(ILITY)?|TM\d*|\w{3,}TM|[BW]?INC|INCREMENT|LATENCY|MILLIS(ECONDS)?|MS"
+    word=r"CLOCK|EMERGENCY|PONDER|TIMER?|(IN)?STAB(ILITY)?\d*|TM\d*|\w{3,}TM|[BW]?INC|INCREMENT|LATENCY|MILLIS(ECONDS)?|MS"
     r"|CORES|CPUS|THREADS?|MOVESTOGO|OVERHEAD|SAFEGUARD|SECONDS|SECS?|SMP|SUBTREE|TC|VOT(E|ES|ING)",
 )
 _OF_PHASE = _Rule(
@@ -104,7 +104,7 @@ _OF_NAME = (
     ),
     _Rule(
         _STANDARD,
-        whole=r"(\w+_)?DRAW_(SCORE|VALUE)|(SCORE|VALUE)_DRAW",
+        whole=r"(\w+_)?DRAW_(SCORE|VALUE|PENALTY)|(SCORE|VALUE)_DRAW",
         word=r"BOOK|CONTEMPT|STYLE|PERIODIC\w*|FEN",
     ),
     _Rule(
@@ -187,7 +187,7 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
             or ("MAX" in w and (size in _GRAINS or size >= 20_000))
             or (w[-1:] == ["KING"] and (size >= 5000 or of_piece(e.location.name)))
             or (size >= 15_000 and of_piece(e.location.name) and e.location.accesses != ())
-            or (w[-1:] == ["DEPTH"] and e.number < 0)
+            or (w[-1:] == ["DEPTH"] and (e.number < 0 or size in (64, 99, 100, 127, 128)))
         ),
     ),
     (_ROUND, lambda e, size: e.number in _SIZES or (size >= 50_000 and e.number % 1000 < 10)),

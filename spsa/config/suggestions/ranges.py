@@ -130,6 +130,8 @@ def around(
         least = 1 if _PER_UNIT.search(name) else 2
         step = max(least, round(min(_PART * size, 10 + size / 64)))
     low, high = _bounds(value, step, real=real)
+    if real and value > 1 and re.search("asp|window|widen", name):  # it makes a window wider
+        low = max(low, (value + 1) / 2)
     if centipawns and size < 10:
         low, high = min(low, value - 4 * step), max(high, value + 4 * step)
     return Suggested(name=name, value=value, minimum=low, maximum=high, step=step or 0.1, keys=keys)
@@ -239,7 +241,8 @@ def with_bounds(files: Mapping[str, SourceFile]) -> dict[str, SourceFile]:
             far = _STEPS // 2 * item.beside[0]
             return replace(item, beside=(item.number - far, item.number + far, *item.beside))
         place = str(item.location)
-        found = told.get("::".join((*one.scope[-1:], place))) or told.get(place)
+        names = "::".join((*one.scope[-1:], place)), place, place.rpartition(".")[2]
+        found = next((told[name] for name in names if name in told), None)
         if not (found and found.numbers) or isinstance(item, Opaque) or item.beside:
             return item
         is_copy = one.kind is Kind.VARIABLE and (one.name, item.number) in fixed  # for tuning
@@ -293,7 +296,7 @@ def _may_be_range(element: Element) -> bool:
 
 def of_declaration(name: str, place: Location, element: Element) -> Suggested:
     """What the author declares in the source."""
-    inner = place.accesses and place.accesses[-1].field
+    inner = place.accesses and place.accesses[-1].field and element.maker != PRINTED
     outer = replace(place, accesses=place.accesses[:-1]) if inner else place
     called = name_of(element.label) or _own_name(name, outer)
     of_table = place.accesses and not (inner or element.label)
