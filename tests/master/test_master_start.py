@@ -227,9 +227,10 @@ def test_a_binary_is_searched_with_once_for_each_run(project, project_story):
         project_story.prepare(name)
         project_story.begin(name)
         words = (project / "asked").read_text()
-        return words.count("uci\n"), "go nodes" in words
+        return words.count("uci\n"), "patience value 9\nisready\nucinewgame" in words, "go" in words
 
-    assert [asked(name) for name in ("one", "one", "two")] == [(2, True), (1, False), (2, True)]
+    told = [(2, True, True), (1, False, False), (2, True, True)]
+    assert [asked(name) for name in ("one", "one", "two")] == told
 
 
 LOWER = "pub const margin: i32 = 50;\npub const ratio: f64 = 0.3;\npub const still: i32 = 50;\n"
