@@ -40,8 +40,7 @@ def test_another_engine_is_detuned_alike_for_every_rule(tmp_path):
     table = "p{} = {{ value = 50, min = {}, max = 100, step = 10 }}\n"
     params = "".join(table.format(i, low) for i, low in enumerate((0, 0, 45)))
     (tuning / "params.toml").write_text(params)
-    plan = Plan(tuning=tuning, rules=["mixture", "fishtest"])
-    first, second = places(plan, tmp_path / "proof")
+    first, second = places(Plan(tuning=tuning, rules=["mixture", "fishtest"]), tmp_path / "proof")
     start, same = (load_space(place.folder / "params.toml").start() for place in (first, second))
     away = start - load_space(tuning / "params.toml").start()
     assert (start == same).all() and (abs(away) <= DETUNED_STEPS).all()
