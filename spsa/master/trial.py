@@ -53,6 +53,7 @@ _SUBCOMMAND = re.compile(r"(?m)^[ |]*std(?:err|out): +uci\b")
 """The usage of a program that is an engine only by a word behind its name."""
 _CHOICES = re.compile(r"name one of: (.+)")
 _ADVICE = (
+    ("git-lfs", "a file is a pointer to what Git LFS keeps: `git lfs pull` in the source"),
     (r"toolchain .* not installed", "install it, or set RUSTUP_TOOLCHAIN to one that is here"),
     (
         r"E0554|channel of|requires rustc|newer version of Cargo",
@@ -176,7 +177,7 @@ def _mended(said: str, setup: Setup, made: list[str], tree: Path) -> Iterator[Se
         yield replace(setup, engine={**setup.engine, "arguments": ["uci"]})
     if command and ("ended without making" in said or "SIGILL" in said):
         yield from (setup.with_build(binary=path) for path in _likeliest(made))
-    for failure, *compilers in _COMPILERS:
+    for failure, *compilers in _COMPILERS if "git-lfs" not in said else ():
         if command and re.search(failure, said) and shutil.which(compilers[1].split()[0]):
             yield setup.with_build(command=_compiled_by(command, *compilers))
     if command[:1] == ("make",):
@@ -219,8 +220,7 @@ def _likeliest(names: list[str]) -> list[str]:
 def _executables(tree: Path) -> Iterator[str]:
     """The programs that the last build left in its copy, as `binary` names them, newest first."""
     found = (Path(folder, name) for folder, _, names in os.walk(tree) for name in names)
-    programs = [path for path in found if _is_program(path)]
-    for path in sorted(programs, key=lambda path: -path.stat().st_mtime):
+    for path in sorted(filter(_is_program, found), key=lambda path: -path.stat().st_mtime):
         yield path.relative_to(tree).as_posix()
 
 
