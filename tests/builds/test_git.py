@@ -157,9 +157,8 @@ def test_two_processes_at_once_and_one_that_is_killed(repository, tmp_path, own_
 
     with served(tmp_path, on_request=on_request) as server:
         asking = [sys.executable, "-c", ASKING, f"{server}/engine.git", commit]
-        one, two, killed = (
-            subprocess.Popen(asking, stdout=subprocess.PIPE, text=True) for _ in range(3)
-        )
+        own = {"stdout": subprocess.PIPE, "text": True}
+        one, two, killed = (subprocess.Popen(asking, **own) for _ in range(3))
         for _ in range(3):
             assert downloads.acquire(timeout=30)
         assert not (own_cache / commit).exists()

@@ -41,7 +41,8 @@ def test_a_match_that_is_interrupted_is_told_what_continues_it(
     project, project_store, transcript, monkeypatch
 ):
     monkeypatch.setattr("spsa.cli.held_run.reopened", MagicMock())
-    staged = stage(project_store, load_space(project / "params.toml"), 1)
+    terms = replace(TERMS, engine_options={"UCI_Chess960": "true"})
+    staged = stage(project_store, load_space(project / "params.toml"), 1, game_settings=terms)
     staged.validate()
     rows = [None, None, *3 * project_store.matches(staged.run.id)]
     monkeypatch.setattr("spsa.cli.held_run.Validation.run", lambda _: rows.pop(0))
