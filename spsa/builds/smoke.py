@@ -57,7 +57,8 @@ Engines look at their count every so many nodes, up to some thousands, and tell 
 """
 
 
-_MIDDLE_GAME = "r1bq1rk1/pp1n1pbp/2pp1np1/4p3/2PP4/2N2NP1/PPQ1PPBP/R1B2RK1 w - - 0 9"
+_MIDDLE_GAME = "r1b2rk1/pp1n1pbp/2pp1np1/4p3/2PP3q/2N3P1/PPQ1PPBP/R1B2RNK w - - 0 9 moves g3h4 e5d4"
+"""An engine that leaves out the moves behind a FEN takes the queen, which is illegal."""
 
 
 def longest_search(control: TimeControl) -> Limit:
@@ -195,15 +196,22 @@ def _refuse_clock_alone(engine: UciEngine, limit: Limit, reply: SearchReply) -> 
 
 
 def _move(engine: UciEngine, fen: str, limit: Limit) -> SearchReply:
-    """The reply to a limit of the run, "" from the start; SmokeTestFailed for no legal move."""
+    """The reply to a limit of the run, "" from the start; SmokeTestFailed for no legal move.
+
+    Moves may stand behind the FEN.
+    """
     from chess import STARTING_FEN, Board  # most commands build nothing
 
     engine.prepare()
     engine.await_ready()
+    place, _, moves = fen.partition(" moves ")
+    board = Board(place or STARTING_FEN)
+    for move in moves.split():
+        board.push_uci(move)
     asked = f"asked `{limit.go.decode().strip()}`{fen and f' in {fen}'}"
     try:
         reply = engine.search(f"position {f'fen {fen}' if fen else 'startpos'}".encode(), limit)
-        if reply.move not in map(str, Board(fen or STARTING_FEN).legal_moves):
+        if reply.move not in map(str, board.legal_moves):
             raise EngineFault("illegal move", reply.move)
     except EngineFault as fault:
         may_help = {"hang": _OTHER_KIND, "no move": _LONGER}.get(fault.reason, "")
