@@ -32,6 +32,13 @@ not choose H_j, because filters in a short and steep run are first wrong and the
 phi is how much further results miss the best filter's predictions than chance explains: the loss is
 no parabola, or no common one. It keeps the bank from being too sure of one filter (overdispersion:
 McCullagh & Nelder 1989, "Generalized Linear Models", 4.5). For the same reason chi_j counts half.
+It is also why late results count more: what costs Elo is the curvature near theta, and early games
+were played elsewhere. After P pairs, what a result adds to chi_j is
+
+    a + l (a - b),   l = 1 - min(1, 1500 / P)
+
+instead of a, if those before it added b in the mean, and the same with l / 2 for e_j. With l = 1
+the weights of the results rise linearly.
 
 Steps come from rules of thumb, so each is misjudged by itself. A second bank sees the same games
 and gives every parameter i filters of its own. A hypothesis q says that one step in all parameters
@@ -101,7 +108,7 @@ from spsa.algorithms.rule import Belief, Outcome, Perturbation, Rule, State, Vec
 from spsa.algorithms.state import Carry
 
 _NARROWEST, _CAREFUL, _WIDEST = 0.35, 0.8, 1.75  # c_i, in steps
-_WIDE_FOR, _NARROWING = 1500.0, 0.05  # pairs after which the widest falls, and its exponent
+_EARLY, _NARROWING = 1500.0, 0.05  # pairs after which l grows and the widest falls; its exponent
 _KNOWN = 14_000.0  # h_i K B, Elo times pairs, from which on c_i is at most 1 step
 _MISSED = 60.0  # Elo by which results miss the predictions, from which on r < 1
 _PARTS = 60  # of the games to come, for the integration of the variances
@@ -141,8 +148,7 @@ class Mixture(Rule):
         """c_i of the next perturbation, shape (n,)."""
         h = bank.steepness / bank.theta.shape[-1]
         told = h * np.maximum(bank.results, 1.0) * self.problem.pairs
-        widest = _WIDEST * np.minimum(1.0, _WIDE_FOR / np.maximum(bank.pairs, 1.0)) ** _NARROWING
-        widest = np.maximum(widest * _caution(bank), _CAREFUL)
+        widest = np.maximum(_WIDEST * _early(bank) ** _NARROWING * _caution(bank), _CAREFUL)
         widths: Vector = np.clip(np.sqrt(_KNOWN / told), _NARROWEST, widest)
         return widths
 
@@ -175,11 +181,14 @@ class Mixture(Rule):
         certain = noise + steep**2 * along(played, reach)
         result = _bounded(outcome.result[..., None, :], bank.weight(), predicted, certain)
         innovation = result - predicted
+        late = (pairs > 0.0) * (1.0 - _early(bank)[..., None, :])
+        forgotten = late / np.maximum(bank.results[..., None, :], 1.0)
+        evidence = (innovation**2 / certain + np.log(certain / noise)) / 2
         learned = Bank(
             mean=bank.mean + reach * (steep * innovation / certain),
             variance=bank.variance - reach**2 * (steep**2 * (1 - FORGETTING) / certain),
-            surprise=bank.surprise + innovation**2 / noise,
-            evidence=bank.evidence - (innovation**2 / certain + np.log(certain / noise)) / 2,
+            surprise=bank.surprise * (1 - forgotten) + (1 + late) * innovation**2 / noise,
+            evidence=bank.evidence * (1 - forgotten / 2) - (1 + late / 2) * evidence,
             theta=bank.theta,
             squares=bank.squares + outcome.squares,
             pairs=bank.pairs + outcome.pairs,
@@ -201,6 +210,12 @@ class Mixture(Rule):
             theta=self.problem.inside(carry.positions(bank.theta)),
             own=bank.own.carried(carry),
         )
+
+
+def _early(bank: Bank) -> Vector:
+    """1 - l, shape (1,)."""
+    early: Vector = _EARLY / np.maximum(bank.pairs, _EARLY)
+    return early
 
 
 def _caution(bank: Bank) -> Vector:

@@ -76,8 +76,7 @@ def best(state):
     own = (own_h * state.own.mean).sum(axis=0) / own_h.sum(axis=0)
     own = at_start * state.mean[-1] + (1 - at_start) * own
     sums = (1 - beta) * h.sum(), beta * own_h.sum(axis=0)
-    first = h @ state.mean / h.sum()
-    return (sums[0] * first + sums[1] * own) / (sums[0] + sums[1])
+    return ((1 - beta) * h @ state.mean + sums[1] * own) / (sums[0] + sums[1])
 
 
 def test_the_prior_has_every_kind_of_hypothesis_for_every_elo_of_a_step():
@@ -106,9 +105,12 @@ def test_one_update_by_hand():
         assert float(after.surprise[j, 0]) == pytest.approx(nu**2 / (B * tau2))
         evidence = -(nu**2) / (2 * S) - log(S / (B * tau2)) / 2
         assert float(after.evidence[j, 0]) == pytest.approx(evidence)
-    assert (after.squares.tolist(), after.pairs.tolist()) == ([squares], [B])
-    assert after.results.tolist() == [1.0]
+    assert (after.squares, after.pairs, after.results) == ([squares], [B], [1.0])
     assert after.weight()[:, 0] == pytest.approx(weights(after))
+    old = replace(after, pairs=np.array([3000.0]), squares=after.tau2 * 3050 - 40)  # l is a half
+    for adds, more in (lambda state: state.surprise, 0.5), (lambda state: state.evidence, 0.25):
+        now, late = (adds(of.tell(state, played(y, x, (1, 2, 3, 5, 4)))) for state in (after, old))
+        assert late == pytest.approx((1 + more) * now - 2 * more * adds(after))
 
 
 def test_one_update_of_the_own_curvatures_by_hand():
@@ -169,8 +171,7 @@ def test_one_result_moves_no_parameter_by_more_than_a_step_and_less_where_it_sur
     state = of.start()
     for _ in range(20):
         before = of.theta(state)
-        won = played(before, np.array([3.0]), (0, 0, 0, 0, 500))
-        state = of.tell(state, won)
+        state = of.tell(state, played(before, np.array([3.0]), (0, 0, 0, 0, 500)))
         assert np.abs(of.theta(state) - before).max() <= caution(state) + 1e-12
     assert of.theta(state)[0] > 3.0
 
@@ -241,8 +242,7 @@ def test_a_step_looks_as_much_too_large_as_the_root_of_what_it_costs_beside_the_
     for i, elo in enumerate((0.1, 1.0, 1.0, 2.0, 1000.0)):
         evidence[[abs(np.log(one / elo)) > 0.4 for one, _ in OWN], i] = -200.0
     start = of.start()
-    own = replace(start.own, evidence=evidence)
-    state = replace(start, own=own, pairs=np.array([3750.0]))
+    state = replace(start, own=replace(start.own, evidence=evidence), pairs=np.array([3750.0]))
     cost = np.exp(state.own.log_elo)
     far = np.sqrt(cost / np.median(cost))
     assert of.belief(state).too_large == pytest.approx([far[0], 1, 1, 1, far[4]])
