@@ -37,8 +37,7 @@ were played elsewhere. After P pairs, what a result adds to chi_j is
 
     a + l (a - b),   l = 1 - min(1, 1500 / P)
 
-instead of a, if those before it added b in the mean, and the same with l / 2 for e_j. With l = 1
-the weights of the results rise linearly.
+instead of a, if those before it added b in the mean. With l = 1 their weights rise linearly.
 
 Steps come from rules of thumb, so each is misjudged by itself. A second bank sees the same games
 and gives every parameter i filters of its own. A hypothesis q says that one step in all parameters
@@ -183,12 +182,11 @@ class Mixture(Rule):
         innovation = result - predicted
         late = (pairs > 0.0) * (1.0 - _early(bank)[..., None, :])
         forgotten = late / np.maximum(bank.results[..., None, :], 1.0)
-        evidence = (innovation**2 / certain + np.log(certain / noise)) / 2
         learned = Bank(
             mean=bank.mean + reach * (steep * innovation / certain),
             variance=bank.variance - reach**2 * (steep**2 * (1 - FORGETTING) / certain),
             surprise=bank.surprise * (1 - forgotten) + (1 + late) * innovation**2 / noise,
-            evidence=bank.evidence * (1 - forgotten / 2) - (1 + late / 2) * evidence,
+            evidence=bank.evidence - (innovation**2 / certain + np.log(certain / noise)) / 2,
             theta=bank.theta,
             squares=bank.squares + outcome.squares,
             pairs=bank.pairs + outcome.pairs,
