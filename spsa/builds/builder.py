@@ -292,7 +292,7 @@ def ordered(
     found, home = sha256(archive).hexdigest(), work / order.source_sha256
     if found != order.source_sha256:
         raise TuningError(f"the archive of the source hashes to {found}, not {home.name}")
-    checkout = Checkout(home / "source", cargo=not order.recipe.command)
+    checkout = Checkout(home / "source")
     with disk_errors_as_tuning_errors(work):
         if not checkout.source.is_dir():
             unpack(archive, checkout.source)
