@@ -72,7 +72,7 @@ def doctor(config: str | None, database_url: str | None, name: str | None, notif
     if notify:
         return _send_test(settings(config, database_url))
     files = settings(config, database_url) if Path(config or "config.toml").exists() else None
-    with Store(database_of(config, database_url)) as store:
+    with Store(files.database.url if files else database_of(config, database_url)) as store:
         chosen = store.runs() if name is None else [store.run(name)]
         violations = [] if files is None else _unwritten(files, store)
         for run in chosen:
