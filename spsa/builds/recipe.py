@@ -132,8 +132,9 @@ class Compiler:
                 f"`{' '.join(recipe.command)}` ended without making {recipe.binary}; "
                 "correct [build] binary, the path of what it makes from source_path"
             )
-        inside = (end := executable.resolve()).is_relative_to(work_copy.tree.resolve())
-        return end if inside else executable, f"{platform.machine()}-{sys.platform}"
+        file = executable.resolve()  # the store takes no links
+        inside = file.is_relative_to(work_copy.tree.resolve())
+        return file if inside else executable, f"{platform.machine()}-{sys.platform}"
 
     def _by_cargo(self, work_copy: WorkCopy, tree: Tree) -> tuple[Path, str]:
         recipe, manifest = self.recipe, self.pinned.checkout.source / "Cargo.toml"

@@ -74,7 +74,7 @@ def doctor(config: str | None, database_url: str | None, name: str | None, notif
     files = settings(config, database_url) if Path(config or "config.toml").exists() else None
     with Store(files.database.url if files else database_of(config, database_url)) as store:
         chosen = store.runs() if name is None else [store.run(name)]
-        violations = [] if files is None else _unwritten(files, store)
+        violations = _unwritten(files, store) if files and name in (None, files.run.name) else []
         for run in chosen:
             with working(f"checking run {run.name}, {plural(run.applied, 'result')}"):
                 violations += check_run(store, run, tuning_of(run))

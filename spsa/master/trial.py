@@ -177,8 +177,9 @@ def _mended(said: str, setup: Setup, made: list[str], tree: Path) -> Iterator[Se
         yield replace(setup, engine={**setup.engine, "arguments": ["uci"]})
     if command and ("ended without making" in said or "SIGILL" in said):
         yield from (setup.with_build(binary=path) for path in _likeliest(made))
-    for failure, *compilers in _COMPILERS if "git-lfs" not in said else ():
-        if command and re.search(failure, said) and shutil.which(compilers[1].split()[0]):
+    may_compile = bool(command) and "git-lfs" not in said
+    for failure, *compilers in _COMPILERS:
+        if may_compile and re.search(failure, said) and shutil.which(compilers[1].split()[0]):
             yield setup.with_build(command=_compiled_by(command, *compilers))
     if command[:1] == ("make",):
         if "config-sanity" in said:

@@ -83,8 +83,8 @@ class Validation(MasterSession[Iteration]):
     def _rounds(self, run: Run) -> tuple[list[Iteration], list[Iteration]]:
         """The rounds that count or will, and those that another process has abandoned."""
         store, given_up = self.store, IterationStatus.ABANDONED
-        number, few = self._number, [*NARROW, Iteration.games_played]
-        rounds = store.iterations(run.id, match=number, columns=few) if number else []
+        needed, own = [*NARROW, Iteration.games_played], self._number
+        rounds = store.iterations(run.id, match=own, columns=needed) if own else []
         kept = [one for one in rounds if one.status is not given_up]
         gone = [one for one in rounds if one.status is given_up]
         self._seen_open |= {one.iteration_number for one in kept}

@@ -128,7 +128,8 @@ def verdict(run: Run, *, said_stop: bool = False) -> Verdict:
     played = float(bank.pairs[0])
     left = 0 if run.has_ended else rule.problem.pairs * (run.max_iterations - run.applied)
     which = "the planned games that are left" if left > played else "as many games again"
-    more = MoreGames(games=round(2 * max(played, left)), elo=rule.elo_of(bank, max(played, left)))
+    pairs = max(played, left)
+    more = MoreGames(games=round(2 * pairs), elo=rule.elo_of(bank, pairs))
     return Verdict(gained, "", more, *_advice(run, which, more, WORTHWHILE * limit))
 
 

@@ -328,9 +328,10 @@ class Status:
         rounds = (it for it in reversed(self.open) if it.purpose is Purpose.VALIDATE)
         if (last := next((it for it in rounds if not it.is_background), None)) is None:
             return None
-        tests = (one for one in self.matches if one.test is not None)
-        whole = (one for one in tests if one.iteration.match_number == last.match_number)
-        return next(whole, Match(last))
+        if last.asked.sprt is None:
+            return Match(last)
+        matches = (one for one in self.matches if one.iteration.match_number == last.match_number)
+        return next(matches, Match(last))
 
     @property
     def matched(self) -> str:

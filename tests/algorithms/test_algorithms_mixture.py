@@ -105,7 +105,7 @@ def test_one_update_by_hand():
         assert float(after.surprise[j, 0]) == pytest.approx(nu**2 / (B * tau2))
         evidence = -(nu**2) / (2 * S) - log(S / (B * tau2)) / 2
         assert float(after.evidence[j, 0]) == pytest.approx(evidence)
-    assert (after.squares, after.pairs, after.results) == ([squares], [B], [1.0])
+    assert np.stack([after.squares, after.pairs, after.results]).tolist() == [[squares], [B], [1.0]]
     assert after.weight()[:, 0] == pytest.approx(weights(after))
     old = replace(after, pairs=np.array([3000.0]), squares=after.tau2 * 3050 - 40)  # l is a half
     again = played(y, x, (1, 2, 3, 5, 4))

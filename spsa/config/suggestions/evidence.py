@@ -154,7 +154,8 @@ def _squeezed(text: str) -> str:
 
 def _turns_network_on(one: SourceConstant) -> bool:
     """USE_NNUE = 1 or true."""
-    return "NNUE" in against.words(one.name) and getattr(one.single, "text", "") in ("1", "true")
+    on = one.single is not None and one.single.text in ("1", "true")
+    return on and "NNUE" in against.words(one.name)
 
 
 def _running(files: Collection[SourceFile], plain: Iterable[str]) -> Iterator[tuple[str, str, str]]:
