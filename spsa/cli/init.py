@@ -104,7 +104,6 @@ def init(
         if target.exists() and not force:
             remedy = "use --force to replace it, or --folder for another place"
             raise InvalidInput.of(target, target.name, "is there already", remedy)
-    folder.mkdir(parents=True, exist_ok=True)
     with working(f"reading {engine or shown(source[0])}"):
         if engine is not None:
             start = _of_engine(engine, source, folder)
@@ -112,6 +111,7 @@ def init(
             start = _of_source(source[0], folder, *source[1:])
     shape = partial(_shape, games, concurrency or os.cpu_count() or 1)
     build_seconds = USUAL_BUILD_SECONDS if engine is None else 0.0
+    folder.mkdir(parents=True, exist_ok=True)
     targets[0].write_text(
         starter_config(start.setup, shape(build_seconds, start.setup)), encoding="utf-8"
     )
