@@ -10,7 +10,7 @@ the two it has. Nothing here repeats a request: `DatabaseClient` does, with the 
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import urllib3
@@ -36,7 +36,7 @@ TRANSFER = urllib3.Timeout(connect=10.0, read=120.0)
 
 _CHUNK = 2**18
 _MAX_RETRY_AFTER = 3_600.0
-_BYTES = "application/octet-stream"
+_CONTENT_TYPES = {"POST": "application/json", "PUT": "application/octet-stream"}
 _PUBLIC = ("/worker/version", "/worker.pyz")
 
 _ERRORS: Mapping[int, type[TuningError]] = {
@@ -86,18 +86,15 @@ class RemoteStore:
 
     def server_version(self) -> ServerVersion:
         """What the server needs of a worker, by a request whose form never changes."""
-        found = self._json("GET", "/worker/version")
-        known = {key: found[key] for key in ("version", "protocol", "sha256") if key in found}
-        return self._value("/worker/version", known, ServerVersion)
+        return self._value(ServerVersion, "GET", "/worker/version")
 
     def worker_file(self) -> bytes:
         """The server's worker.pyz, not yet verified; empty if it has none."""
         return self._file("/worker.pyz", lambda: None) or b""
 
     def ask(self, request: Request[Reply]) -> Reply:
-        path = f"/worker/{request.path}"
-        found = self._json("POST", path, json.dumps(to_json(request)).encode())
-        return self._value(path, found, request.reply_type(), "reply")
+        body = json.dumps(to_json(request)).encode()
+        return self._value(request.reply_type(), "POST", f"/worker/{request.path}", body, "reply")
 
     def file(self, sha256: str) -> bytes | None:
         """The bytes; None also if no live claim of this machine names them any more."""
@@ -105,31 +102,27 @@ class RemoteStore:
 
     def upload_build(self, held: HeldBuild, side: str, content: bytes) -> BuiltFile:
         path = f"/worker/builds/{held.build_id}/{held.claim_id}/{side}"
-        found = self._json("PUT", path, content, kind=_BYTES, timeout=TRANSFER)
-        built: BuiltFile = self._value(path, found, BuiltFile)
+        built: BuiltFile = self._value(BuiltFile, "PUT", path, content, timeout=TRANSFER)
         if built.sha256 != hashlib.sha256(content).hexdigest():
             raise DatabaseUnreachable(f"an engine was damaged on its way to {self.where}")
         return built
 
     def _value(
-        self, path: str, found: Mapping[str, Any], kind: Any, field: str | None = None
+        self, kind: Any, method: str, path: str, body: bytes = b"", field: str = "", **how: Any
     ) -> Any:
-        """The value of this kind in a field of the response, or as the whole response."""
-        try:
-            return from_json(kind, found if field is None else found[field], field or "response")
-        except (TuningError, KeyError) as error:
-            raise self._not_understood(path, str(error)) from error
-
-    def _json(
-        self, method: str, path: str, body: bytes | None = None, **options: Any
-    ) -> Mapping[str, Any]:
-        """The JSON object of the response."""
-        response, data = self._response(method, path, body, **options)
+        """The value of this kind in a field of the response, or in the fields of all of it."""
+        response, data = self._response(method, path, body, **how)
         if response.status != 200:
             raise self._refusal(response, data)[1]
         if (found := _parsed(data)) is None:
             raise self._not_understood(path)
-        return found
+        try:
+            if field:
+                return from_json(kind, found[field], field)
+            known = {one.name: found[one.name] for one in fields(kind) if one.name in found}
+            return from_json(kind, known, "response")
+        except (TuningError, KeyError) as error:
+            raise self._not_understood(path, str(error)) from error
 
     def _file(self, path: str, meanwhile: Callable[[], None]) -> bytes | None:
         """None if there is no such file, or this machine may not have it."""
@@ -145,20 +138,19 @@ class RemoteStore:
         self,
         method: str,
         path: str,
-        body: bytes | None = None,
-        kind: str = "application/json",
+        body: bytes = b"",
         timeout: urllib3.Timeout = USUAL,
         meanwhile: Callable[[], None] = lambda: None,
     ) -> tuple[urllib3.BaseHTTPResponse, bytes]:
         """The response and its content. No token is sent with what is public."""
         headers = self._public if path in _PUBLIC else self._private
-        if body is not None:
-            headers = {**headers, "Content-Type": kind}
+        if method in _CONTENT_TYPES:
+            headers = {**headers, "Content-Type": _CONTENT_TYPES[method]}
         data = bytearray()
         try:
             response = self._pool.request(
                 *(method, self.where + path),
-                body=body,
+                body=body or None,
                 headers=headers,
                 timeout=timeout,
                 preload_content=False,

@@ -9,9 +9,10 @@ import os
 import resource
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -149,7 +150,6 @@ def spawn(
     """
     added = {system.ENGINE_ID: engine_id} | ({"TMPDIR": str(folder)} if folder else {})
     inherited = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    prepare = _preparation(limits)
     grouped = system.has_autogroups()
     pipe, path = subprocess.PIPE, program[0]
     for _ in range(_BUSY_TRIES):
@@ -162,7 +162,7 @@ def spawn(
                 stderr=pipe,
                 cwd=folder,
                 env=inherited | added,
-                preexec_fn=prepare,
+                preexec_fn=partial(_prepare, os.getpid(), limits),
                 process_group=0 if grouped else None,
                 start_new_session=not grouped,
             )
@@ -176,22 +176,13 @@ def spawn(
     raise EngineFault("cannot start", f"{path}: it is still open for writing")
 
 
-def _preparation(limits: EngineLimits) -> Callable[[], None]:
-    """What the child that becomes an engine does before exec: it takes on its limits."""
-    worker, isolated = os.getpid(), limits.isolation is not None
-    wanted = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, limits.file_size)]
+def _prepare(worker: int, limits: EngineLimits) -> None:
+    """Called in the child that becomes an engine: it takes on its limits."""
+    system.bind_engine(worker, isolated=limits.isolation is not None)
+    wanted = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: limits.file_size}
     if limits.memory is not None:
-        wanted.append((resource.RLIMIT_DATA, limits.memory))
-    lowered = [(what, _lowered(what, limit)) for what, limit in wanted]
-
-    def prepare() -> None:
-        system.bind_engine(worker, isolated=isolated)
-        for what, limit in lowered:
-            resource.setrlimit(what, (limit, limit))
-
-    return prepare
-
-
-def _lowered(what: int, limit: int) -> int:
-    ceiling = resource.getrlimit(what)[1]
-    return limit if ceiling == resource.RLIM_INFINITY else min(limit, ceiling)
+        wanted[resource.RLIMIT_DATA] = limits.memory
+    for what, limit in wanted.items():
+        ceiling = resource.getrlimit(what)[1]
+        lowered = limit if ceiling == resource.RLIM_INFINITY else min(limit, ceiling)
+        resource.setrlimit(what, (lowered, lowered))

@@ -83,14 +83,16 @@ def test_slots_and_faults_are_shown(monkeypatch):
     with LiveView("me", console_of(screen)) as view:
         now[0] += 90.0
         played = BatchResult(tally=Tally.of_pair(2, 1), plus_time_losses=1, voids={"crash": 2})
-        due_at = view(worker(playing=[BATCH, None], played=played, done=3))
+        view(worker(playing=[BATCH, None], played=played, done=3))
         assert screen.shown == [
             "me: 2 games of 3 batches in 1.5 min, 80 games an hour",
             "playing; void games: 2 crash; games lost on time: 1",
             "slot 0 first it 1 batch 0, 1/2 pairs, +1 -0 =1 [0 0 0 1 …",
             "slot 1 no batch",
         ]
-        assert due_at == 1091.0
+        now[0] += 0.9
+        view(worker())
+        now[0] += 0.1
         view(worker(playing=[None] * 64))
         assert screen.shown[-1] == "48 more slots"
     assert screen.shown[0].startswith("me: 0 games of 0") and screen.cursor_is_shown

@@ -115,13 +115,6 @@ class DatabaseClient:
         """Whether the last call failed and the next attempt is not due yet."""
         return time.monotonic() < self._retry_at
 
-    @property
-    def due_at(self) -> float:
-        """When the next report or renewal is due."""
-        if self.backing_off:
-            return self._retry_at
-        return time.monotonic() if self._reports else self._renew_at
-
     @contextmanager
     def retrying(self) -> Iterator[None]:
         """Break off when nothing can be reached, and back off until the next attempt."""

@@ -26,14 +26,16 @@ class LiveView(LiveDisplay):
         stderr = Console(stderr=True, highlight=False, markup=False, emoji=False)
         super().__init__(console or stderr)
         self._name = name
-        self._began = time.monotonic()
+        self._began = self._due_at = time.monotonic()
 
-    def __call__(self, worker: Worker) -> float:
-        """Show this until the next time, which it returns."""
+    def __call__(self, worker: Worker) -> None:
+        """Show this, if a new picture is due."""
+        if time.monotonic() < self._due_at:
+            return
+        self._due_at = time.monotonic() + SECONDS
         lines = [printable(line, LINE_LENGTH) for line in self._lines(worker)]
         texts = (Text(line, overflow="ellipsis", no_wrap=True) for line in lines)
         self.show(Group(*texts), lines[:1])
-        return time.monotonic() + SECONDS
 
     def _lines(self, worker: Worker) -> Iterator[str]:
         played, slots = worker.played, worker.playing

@@ -5,9 +5,8 @@ The main thread is the only one that talks to the database or the server.
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from math import inf
 
 from spsa.errors import DatabaseUnreachable, NotPermitted, SchemaMismatch, TuningError
 from spsa.protocol import BatchFailure, BatchReport, Claim, Failure, HeldClaim, Measured
@@ -28,8 +27,7 @@ NOTHING_TO_DO = 3
 class Worker(JobLoop):
     """One process that plays the runs of a database; times are of the monotonic clock.
 
-    `done` counts the batches that it has played. `show` shows what it does, and returns when to do
-    that again.
+    `done` counts the batches that it has played. `show` is called in each turn, for a view.
     """
 
     def __init__(
@@ -39,7 +37,7 @@ class Worker(JobLoop):
         jobs: JobMaker,
         settings: Settings,
         interrupts: Interrupts,
-        show: Callable[["Worker"], float] = lambda _: inf,
+        show: Callable[["Worker"], None] = lambda _: None,
         updates: Updates | None = None,
         *,
         poll: Backoff = POLL,
@@ -49,7 +47,7 @@ class Worker(JobLoop):
         self._client = client
         self._jobs = jobs
         self._settings = settings
-        self._show, self._show_at = show, 0.0
+        self._show = show
         self._updates = updates or Updates()
         self._claims: dict[str, Claim] = {}
         self._speeds: Speeds = {}
@@ -91,8 +89,7 @@ class Worker(JobLoop):
         if not self._client.backing_off or self.ends_at_once:
             with self._client.retrying():
                 self._contact_database()
-        if time.monotonic() >= self._show_at:
-            self._show_at = self._show(self)
+        self._show(self)
 
     @property
     def is_over(self) -> bool:
@@ -122,15 +119,6 @@ class Worker(JobLoop):
     def playing(self) -> list[ActiveJob | None]:
         """What each slot plays, for a view."""
         return [self.active.get(key) for key in self._pool.playing]
-
-    def deadlines(self) -> Iterator[float]:
-        yield from (self._client.due_at, self._show_at)
-        if not self.active:
-            yield self._idle_since + self._settings.idle_limit
-        if not self._client.backing_off:
-            yield self._updates.due_at
-            if self._wants_batches:
-                yield self._claim_at
 
     @property
     def _is_leaving(self) -> bool:

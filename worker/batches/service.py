@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, MutableMapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
-from math import inf
 from pathlib import Path
 from socket import gethostname
 from urllib.parse import urlsplit
@@ -118,22 +117,11 @@ def run_worker(settings: Settings, limits: EngineLimits) -> int:
     """
     server = server_of(settings, os.environ)
     service = Service(settings, limits, Interrupts().of_this_process())
-    try:
-        return service.run_direct() if server is None else service.run_remote(*server)
-    finally:
-        if settings.then and service.has_ended:
-            log.info("ended by itself: running `%s`", settings.then)
-            if code := subprocess.run(settings.then, shell=True).returncode:
-                log.error("`%s` ended with %d", settings.then, code)
+    return service.run_direct() if server is None else service.run_remote(*server)
 
 
 class Service:
-    """One worker process; `received` are the interrupts that end it.
-
-    `has_ended` tells whether it has ended by itself, and neither failed to start nor restarts.
-    """
-
-    has_ended = False
+    """One worker process; `received` are the interrupts that end it."""
 
     def __init__(self, settings: Settings, limits: EngineLimits, received: Interrupts) -> None:
         self._settings = settings
@@ -193,23 +181,25 @@ class Service:
 
     def _play(self, store: WorkerStore, builds: WorkerStore, updates: Updates) -> int:
         """Play with `store`; `builds` is for the thread that builds."""
-        settings = self._settings
+        settings, worker = self._settings, None
         log.info("plays for %s, %s at a time", store.where, plural(settings.concurrency, "game"))
         tune_interpreter()
-        with (
-            Pool(settings.concurrency, self._limits) as pool,
-            _view(self._info.name) as show,
-            self._building(builds),
-        ):
-            client = DatabaseClient(store, self._info, settings.lease, RECONNECT)
-            jobs = job_maker(settings, store)
-            worker = Worker(client, pool, jobs, settings, self._received, show, updates)
-            if updates.store is not None:
-                updates.store.meanwhile = worker.keep_leases
-            try:
+        try:
+            with (
+                Pool(settings.concurrency, self._limits) as pool,
+                _view(self._info.name) as show,
+                self._building(builds),
+            ):
+                client = DatabaseClient(store, self._info, settings.lease, RECONNECT)
+                jobs = job_maker(settings, store)
+                worker = Worker(client, pool, jobs, settings, self._received, show, updates)
+                if updates.store is not None:
+                    updates.store.meanwhile = worker.keep_leases
                 return worker.run()
-            finally:
-                self.has_ended = worker.has_ended and not isinstance(sys.exception(), Restart)
+        finally:
+            restarts = isinstance(sys.exception(), Restart)
+            if settings.then and worker is not None and worker.has_ended and not restarts:
+                _run_last(settings.then)
 
     def _building(self, store: WorkerStore) -> AbstractContextManager[object]:
         """The thread that builds engines for others, with --build."""
@@ -222,10 +212,16 @@ class Service:
         return BuildThread(store, self._info, self._settings.lease, folder)
 
 
-def _view(name: str) -> AbstractContextManager[Callable[[Worker], float]]:
+def _run_last(command: str) -> None:
+    log.info("ended by itself: running `%s`", command)
+    if code := subprocess.run(command, shell=True).returncode:
+        log.error("`%s` ended with %d", command, code)
+
+
+def _view(name: str) -> AbstractContextManager[Callable[[Worker], None]]:
     """A live view where stderr is a terminal."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        return nullcontext(lambda _: inf)
+        return nullcontext(lambda _: None)
     # Imported late: rich is only needed where there is a view.
     from worker.batches.live_view import LiveView
 

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 INTERRUPTED = 130  # the exit code after SIGINT; after SIGTERM it is 0
 
-_LONGEST_WAIT = 3600.0  # seconds; an interrupt ends the wait
+_TURN_SECONDS = 0.1  # between two turns at most; an event or an interrupt brings the next one
 _MAX_DETAIL = 500  # characters
 _SIDES: Mapping[str, Literal["plus", "minus", ""]] = {"plus": "plus", "minus": "minus"}
 
@@ -115,7 +115,7 @@ class JobLoop(ABC):
         self._interrupts.wake = self._pool.wake
         try:
             while not self._is_over_after_a_turn():
-                event = self._pool.next_event(self._seconds_to_wait())
+                event = self._pool.next_event(_TURN_SECONDS)
                 while event is not None:
                     self._handle(event)
                     event = self._pool.next_event()
@@ -125,16 +125,12 @@ class JobLoop(ABC):
 
     @abstractmethod
     def turn(self) -> None:
-        """Get jobs, if any are `wanted`, and hand over what was played."""
+        """Do what is due now: get jobs, if any are `wanted`, and hand over what was played."""
 
     @property
     def is_over(self) -> bool:
         """Whether it ends when no job is active."""
         return True
-
-    def deadlines(self) -> Iterator[float]:
-        """When the next turn is due though no event comes, of the monotonic clock."""
-        return iter(())
 
     @abstractmethod
     def note(self, active: ActiveJob, event: Event) -> None:
@@ -193,10 +189,6 @@ class JobLoop(ABC):
         self._submit()
         self.turn()
         return not self.active and self.is_over
-
-    def _seconds_to_wait(self) -> float:
-        due = min([*self.deadlines(), inf if self.ends_at_once else self._drain_ends_at])
-        return min(due - time.monotonic(), _LONGEST_WAIT)
 
     def _handle(self, event: Event) -> None:
         active = self.active[event.key]
