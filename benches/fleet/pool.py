@@ -5,8 +5,8 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from itertools import count
+from math import inf
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from random import Random
 
 import chess
@@ -48,7 +48,6 @@ class SleepingPool:
         self._jobs: deque[tuple[float, Job]] = deque()  # and when they came
         self._events: list[tuple[float, int, Event]] = []
         self._order = count()
-        self._bell: SimpleQueue[None] = SimpleQueue()
 
     def __len__(self) -> int:
         return self._size
@@ -67,28 +66,18 @@ class SleepingPool:
     def withdraw_queued_jobs(self) -> None:
         """Keep them: as above."""
 
-    def wake(self) -> None:
-        self._bell.put(None)
-
-    def next_event(self, seconds: float) -> Event | None:
+    def next_event(self, seconds: float = 0.0) -> Event | None:
         """The next event, waited for at most so long."""
         until = time.monotonic() + seconds
-        due = self._events[0][0] if self._events else until
-        if not self._slept(min(due, until)) or due > until or not self._events:
+        due = self._events[0][0] if self._events else inf
+        time.sleep(max(0.0, min(due, until) - time.monotonic()))
+        if due > until:
             return None
         at, _, event = heapq.heappop(self._events)
         if isinstance(event, JobEnded):
             self._free += 1
             self._begin(at)
         return event
-
-    def _slept(self, until: float) -> bool:
-        """Whether nobody rang before that."""
-        try:
-            self._bell.get(timeout=max(0.0, until - time.monotonic()))
-        except Empty:
-            return True
-        return False
 
     def _begin(self, freed: float) -> None:
         """Let slots that fell free at some time begin what there was then, or came later."""

@@ -24,22 +24,18 @@ log = logging.getLogger(__name__)
 
 INTERRUPTED = 130  # the exit code after SIGINT; after SIGTERM it is 0
 
-_TURN_SECONDS = 0.1  # between two turns at most; an event or an interrupt brings the next one
+_TURN_SECONDS = 0.1  # between two turns at most; an event brings the next one
 _MAX_DETAIL = 500  # characters
 _SIDES: Mapping[str, Literal["plus", "minus", ""]] = {"plus": "plus", "minus": "minus"}
 
 
 class Interrupts:
-    """How many times this process was asked to stop, and its exit code.
-
-    Each time `wake` is called by the signal handler; it must be reentrant, as SimpleQueue.put is.
-    """
+    """How many times this process was asked to stop, and its exit code."""
 
     def __init__(self) -> None:
         self.count = 0
         self.exit_code = 0
-        self.wake: Callable[[], None] = lambda: None
-        self._received: SimpleQueue[None] = SimpleQueue()
+        self._received: SimpleQueue[None] = SimpleQueue()  # its put is reentrant
 
     def of_this_process(self) -> Self:
         """Count SIGINT and SIGTERM from now on."""
@@ -58,7 +54,6 @@ class Interrupts:
         self.count += 1
         self.exit_code = INTERRUPTED if number == signal.SIGINT else self.exit_code
         self._received.put(None)
-        self.wake()
 
 
 @dataclass(slots=True)
@@ -112,7 +107,6 @@ class JobLoop(ABC):
 
     def play(self) -> None:
         """Play until `is_over`. Before an error, games are broken off."""
-        self._interrupts.wake = self._pool.wake
         try:
             while not self._is_over_after_a_turn():
                 event = self._pool.next_event(_TURN_SECONDS)

@@ -199,7 +199,7 @@ class Pool:
     def __init__(self, size: int, limits: EngineLimits) -> None:
         self.limits = limits
         self.jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self.events: SimpleQueue[Event | None] = SimpleQueue()
+        self.events: SimpleQueue[Event] = SimpleQueue()
         self.unwanted: set[str] = set()
         self._slots = [Slot(number, self) for number in range(size)]
 
@@ -246,7 +246,7 @@ class Pool:
                     self.events.put(JobEnded(job.key, was_stopped=True))
 
     def next_event(self, seconds: float = 0.0) -> Event | None:
-        """The next event; None when none comes in this time, or when `wake` is called."""
+        """The next event; None when none comes in this time."""
         try:
             event = self.events.get(timeout=max(0.0, seconds))
         except Empty:
@@ -254,7 +254,3 @@ class Pool:
         if isinstance(event, JobEnded):
             self.unwanted.discard(event.key)
         return event
-
-    def wake(self) -> None:
-        """End a wait for the next event. Signal handlers may call it."""
-        self.events.put(None)
