@@ -6,7 +6,7 @@ It is asked as in a game, with the same client, deadlines and sandbox.
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,7 +15,7 @@ from spsa.core.uci_options import Declarations
 from spsa.errors import EngineFault, SmokeTestFailed
 from spsa.uci import system
 from spsa.uci.engine import Limit, SearchReply, UciEngine, clock_line, fixed_limit
-from spsa.uci.process import EngineProcess, Overdue, StopSignal
+from spsa.uci.process import EngineProcess, Overdue
 from spsa.uci.spawning import EngineLimits, EngineSpec, working_folders
 
 NAME_AN_ENGINE = (
@@ -144,9 +144,9 @@ def engine_under_test(
     path, *arguments = command
     spec = EngineSpec(name=path, path=path, options=options, arguments=tuple(arguments))
     engine: UciEngine | None = None
-    with _surroundings() as (stop_signal, limits):
+    with _surroundings() as limits:
         try:
-            engine = UciEngine(spec, stop_signal, limits)
+            engine = UciEngine(spec, limits)
             engine.complete_handshake(spec)
             engine.settle()
             engine.await_ready()
@@ -161,11 +161,10 @@ def engine_under_test(
 
 
 @contextmanager
-def _surroundings() -> Iterator[tuple[StopSignal, EngineLimits]]:
+def _surroundings() -> Iterator[EngineLimits]:
     seconds, isolation = _HANDSHAKE_SECONDS, system.isolation()
-    with closing(StopSignal()) as stop_signal, working_folders() as folders:
-        limits = EngineLimits(isolation=isolation, folders=folders, start=seconds, ready=seconds)
-        yield stop_signal, limits
+    with working_folders() as folders:
+        yield EngineLimits(isolation=isolation, folders=folders, start=seconds, ready=seconds)
 
 
 def _obey(engine: UciEngine, limit: Limit, *, tried: bool) -> None:
@@ -260,8 +259,8 @@ def bench_of(binary: Path, wanted: bool | None, arguments: Sequence[str] = ()) -
     if wanted is False:
         return None
     output, deadline = bytearray(), time.monotonic() + _BENCH_SECONDS
-    with _surroundings() as (stop_signal, limits):
-        process = EngineProcess([str(binary), *arguments, "bench"], stop_signal, limits)
+    with _surroundings() as limits:
+        process = EngineProcess([str(binary), *arguments, "bench"], limits)
         try:
             with suppress(EngineFault):  # it has ended
                 process.write(b"quit\n")

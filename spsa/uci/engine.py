@@ -22,7 +22,7 @@ from spsa.core.game_settings import (
 )
 from spsa.core.uci_options import Declarations
 from spsa.errors import EngineFault
-from spsa.uci.process import EngineProcess, Overdue, StopSignal
+from spsa.uci.process import EngineProcess, Overdue
 from spsa.uci.spawning import EngineLimits, EngineSpec
 
 LINE_CAP = 65_536
@@ -111,7 +111,9 @@ def _refuse_stray_move(line: str) -> None:
 class UciEngine:
     """A running engine, made, used and closed by one thread. Its faults raise EngineFault."""
 
-    def __init__(self, spec: EngineSpec, stop_signal: StopSignal, limits: EngineLimits) -> None:
+    def __init__(
+        self, spec: EngineSpec, limits: EngineLimits, is_stopped: Callable[[], bool] = lambda: False
+    ) -> None:
         """Start the program and send `uci`; `complete_handshake` has to follow."""
         self.name = spec.name
         self.options: dict[str, str] = {}
@@ -119,7 +121,7 @@ class UciEngine:
         self._program = spec.program
         self._output = bytearray(b"\n")  # not yet parsed; begins with the end of a line
         self.declared = Declarations()
-        self._process = EngineProcess(spec.program, stop_signal, self.limits)
+        self._process = EngineProcess(spec.program, self.limits, is_stopped)
         with suppress(EngineFault):  # it has ended; the handshake says so
             self._process.write(b"uci\n")
 

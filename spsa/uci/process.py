@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from secrets import token_hex
 from shutil import rmtree
@@ -28,7 +28,7 @@ _EXIT_SECONDS = 1.0
 _EXIT_PAUSE = 0.002
 _BY_SIGNAL = 128
 _ID_BYTES = 4
-_LONGEST_WAIT = 2**31 - 1  # milliseconds, all that poll takes: 24 days
+_LOOK_SECONDS = 0.1  # between two looks whether a wait is to end
 
 
 class Overdue(Exception):
@@ -36,43 +36,24 @@ class Overdue(Exception):
 
 
 class Stopped(Exception):
-    """Another thread set the stop signal during a wait for an engine."""
-
-
-class StopSignal:
-    """A pipe with which one thread ends another's wait for an engine."""
-
-    def __init__(self) -> None:
-        self._read, self._write = os.pipe()
-        _unblock(self._read, self._write)
-
-    def fileno(self) -> int:
-        return self._read
-
-    def set(self) -> None:
-        with suppress(BlockingIOError):  # a full pipe is readable already
-            os.write(self._write, b"!")
-
-    def clear(self) -> None:
-        with suppress(BlockingIOError):
-            os.read(self._read, CHUNK)
-
-    def close(self) -> None:
-        os.close(self._read)
-        os.close(self._write)
+    """Nobody needs what the engine would write next."""
 
 
 class EngineProcess:
-    """The pipes of one engine, with a deadline on every wait.
+    """The pipes of one engine, with a deadline on every wait, which `is_stopped` ends, too.
 
     On Linux the kernel kills the engine when the *thread* that made this object ends, so a thread
     has to make it that lives as long as the worker plays.
     """
 
     def __init__(
-        self, program: Sequence[str], stop_signal: StopSignal, limits: EngineLimits
+        self,
+        program: Sequence[str],
+        limits: EngineLimits,
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._limits = limits
+        self._is_stopped = is_stopped
         self._id = f"{limits.worker_id}.{token_hex(_ID_BYTES)}"
         self._folder = limits.folders.make(self._id) if limits.folders else None
         with ExitStack() as stack:
@@ -83,10 +64,10 @@ class EngineProcess:
             self._end_all = stack.pop_all()
         streams = (self._process.stdin, self._process.stdout, self._process.stderr)
         self._in, self._out, self._errors = (stream.fileno() for stream in streams if stream)
-        _unblock(self._in, self._out, self._errors)
-        self._stop_signal = stop_signal.fileno()
+        for pipe in (self._in, self._out, self._errors):
+            os.set_blocking(pipe, False)
         self._poller = select.poll()
-        for readable in (self._out, self._errors, self._stop_signal):
+        for readable in (self._out, self._errors):
             self._poller.register(readable, select.POLLIN)
         self._output_alone = [(self._out, select.POLLIN)]
         self._last: deque[bytes] = deque(maxlen=_LAST_LINES)  # so many chunks hold as many lines
@@ -103,12 +84,14 @@ class EngineProcess:
         raise EngineFault("hang", "it does not read its commands")
 
     def read(self, output: bytearray, deadline: float) -> None:
-        """Wait for the engine's next output and append it; it may have written to stderr alone.
+        """Wait a while for the engine's next output and append what there is.
 
-        Overdue when the monotonic clock reaches `deadline`, Stopped when the stop signal is set.
+        Overdue when the monotonic clock reaches `deadline`, Stopped when `is_stopped`.
         """
+        if self._is_stopped():
+            raise Stopped
         left = max(0.0, deadline - time.monotonic())
-        ready = self._poller.poll(min(left * 1e3, _LONGEST_WAIT))
+        ready = self._poller.poll(1e3 * min(left, _LOOK_SECONDS))
         if ready != self._output_alone and not self._has_output({d for d, _ in ready}):
             if not left:
                 raise Overdue
@@ -121,8 +104,6 @@ class EngineProcess:
 
     def _has_output(self, ready: set[int]) -> bool:
         """Whether there is output to read, when not the output alone is ready."""
-        if self._stop_signal in ready:
-            raise Stopped
         if self._errors in ready:
             self._hear_errors()
         return self._out in ready
@@ -193,11 +174,6 @@ def kill(process: "subprocess.Popen[bytes]") -> None:
     # For an empty group Linux raises the first of these errors, macOS the second.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-
-
-def _unblock(*pipes: int) -> None:
-    for pipe in pipes:
-        os.set_blocking(pipe, False)
 
 
 def _last_lines(written: bytes) -> list[str]:

@@ -1,6 +1,5 @@
 """What the tests of workers share: a staged run, a server of its database, quick engines."""
 
-from contextlib import closing
 from functools import partial
 from itertools import count
 
@@ -12,7 +11,6 @@ from trials import open_scripted
 from worker_server import worker_server
 
 from spsa.core.game_settings import Book, GameSettings
-from spsa.uci.process import StopSignal
 
 DECLARED = "Margin type spin default 0 min -9 max 9"
 
@@ -64,12 +62,6 @@ def play(staged, tmp_path):
         )
 
     return offer_batches
-
-
-@pytest.fixture
-def stop_signal():
-    with closing(StopSignal()) as made:
-        yield made
 
 
 @pytest.fixture

@@ -27,7 +27,6 @@ from spsa.errors import EngineFault
 from spsa.uci import linux
 from spsa.uci.engine import Limit
 from spsa.uci.linux import ENGINE_ID, Isolation, isolation, orphan_reaper
-from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineLimits, spawn, working_folders
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
@@ -139,18 +138,18 @@ def test_what_cannot_be_isolated_is_not_started(folder):
     ("fault", "reason"),
     [("crash", "SIGSEGV"), ("exit-3", "exit status 3"), ("fill", "filled its working folder")],
 )
-def test_the_end_of_an_engine_is_told(fault, reason, limits, stop_signal, tmp_path):
+def test_the_end_of_an_engine_is_told(fault, reason, limits, tmp_path):
     path = faulty.engine(tmp_path, "engine", moves="e2e4", fault=fault)
     with working_folders(most_bytes=2**20) as folders, orphan_reaper(folders) as worker_id:
         own = {"file_size": 2**20, "folders": folders, "worker_id": worker_id}
         watched = replace(limits, **own)
-        running = faulty.started(faulty.spec(path), stop_signal, watched)
+        running = faulty.started(faulty.spec(path), watched)
         with pytest.raises(EngineFault, match=reason):
             running.search(*SEARCH)
         running.close(at_once=True)
 
 
-def test_an_engine_that_does_not_start_is_told(limits, stop_signal, folder, tmp_path):
+def test_an_engine_that_does_not_start_is_told(limits, folder, tmp_path):
     (tmp_path / "text").write_text("no program")
     aborting = Path(program(folder, "import os; os.abort()"))
     written = faulty.engine(tmp_path, "engine", moves="e2e4")
@@ -162,8 +161,8 @@ def test_an_engine_that_does_not_start_is_told(limits, stop_signal, folder, tmp_
             (aborting, "crash: killed by SIGABRT"),
         ):
             with pytest.raises(EngineFault, match=reason):
-                faulty.started(faulty.spec(path), stop_signal, limits)
-    faulty.started(faulty.spec(written), stop_signal, limits).close()
+                faulty.started(faulty.spec(path), limits)
+    faulty.started(faulty.spec(written), limits).close()
 
 
 @pytest.fixture(params=["oneself", pytest.param("nobody", marks=another_user)])
@@ -281,17 +280,17 @@ def animal(folder, name="minus", moves=faulty.LOSER, **more):
     return faulty.engine(folder, name, moves=moves, stray=folder / "strays", **more)
 
 
-def with_a_stray(folder, stop_signal, worker_id=""):
+def with_a_stray(folder, worker_id=""):
     limits = EngineLimits(worker_id=worker_id)
-    return faulty.started(faulty.spec(animal(folder)), stop_signal, limits)
+    return faulty.started(faulty.spec(animal(folder)), limits)
 
 
-def test_a_daemon_ends_with_its_engine_and_no_other(tmp_path, stop_signal, strays, monkeypatch):
-    first = with_a_stray(tmp_path, stop_signal)
+def test_a_daemon_ends_with_its_engine_and_no_other(tmp_path, strays, monkeypatch):
+    first = with_a_stray(tmp_path)
     faulty.wait_until(lambda: len(strays()) == 1)
     (one,) = strays()
     monkeypatch.setattr(linux, "_AUTOGROUPS", Path("/dev/null"))
-    second = with_a_stray(tmp_path, stop_signal)
+    second = with_a_stray(tmp_path)
     faulty.wait_until(lambda: len(strays()) == 2)
     (other,) = set(strays()) - {one}
     assert os.getsid(one) not in (os.getsid(0), os.getsid(first._process._process.pid))
@@ -315,8 +314,7 @@ def test_other_processes_live_on(tmp_path, monkeypatch):
                 os.kill(reaper, signal.SIGTERM)  # one of them has just begun
             own = subprocess.Popen(sleep, env={ENGINE_ID: f"{worker_id}.10"})
             faulty.wait_until(lambda: has_id(own.pid) and has_id(foreign.pid))
-            with closing(StopSignal()) as stop_signal:
-                with_a_stray(tmp_path, stop_signal, worker_id).close()
+            with_a_stray(tmp_path, worker_id).close()
             assert own.poll() is None
         assert own.wait(240) == -signal.SIGKILL
         assert foreign.poll() is None

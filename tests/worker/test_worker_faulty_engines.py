@@ -204,12 +204,12 @@ IN_TIME = Limit(b"go movetime 1\n", 20.0)
 
 
 @pytest.fixture
-def start(tmp_path, stop_signal):
+def start(tmp_path):
     started: list[UciEngine] = []
 
     def begin(options=None, limits=faulty.PATIENT, **switches):
         path = faulty.engine(tmp_path, f"engine{len(started)}", **{"moves": "e2e4"} | switches)
-        started.append(begun(faulty.spec(path, **options or {}), stop_signal, limits))
+        started.append(begun(faulty.spec(path, **options or {}), limits))
         return started[-1]
 
     yield begin
@@ -262,7 +262,7 @@ def test_more_options_than_a_pipe_holds_are_taken(start, tmp_path):
     assert running.search(START, IN_TIME).move == "e2e4"
 
 
-def test_a_move_that_is_cut_in_two_by_the_end_of_its_time_is_read(tmp_path, stop_signal):
+def test_a_move_that_is_cut_in_two_by_the_end_of_its_time_is_read(tmp_path):
     path = tmp_path / "engine"
     path.write_text(
         "#!/bin/sh\nread -r uci; echo uciok; read -r position; read -r go\n"
@@ -270,13 +270,13 @@ def test_a_move_that_is_cut_in_two_by_the_end_of_its_time_is_read(tmp_path, stop
         "read -r position; read -r go; echo bestmove d2d4; cat\n"
     )
     path.chmod(0o755)
-    running = begun(faulty.spec(path), stop_signal, faulty.PATIENT)
+    running = begun(faulty.spec(path), faulty.PATIENT)
     assert running.search(START, Limit(b"go\n", 0.3, 20.0)).move == "e2e4"
     assert running.search(START, IN_TIME).score is None, "what follows a move is of no search"
     running.close(at_once=True)
 
 
-def test_a_program_still_open_for_writing_is_tried_again(tmp_path, stop_signal, monkeypatch):
+def test_a_program_still_open_for_writing_is_tried_again(tmp_path, monkeypatch):
     monkeypatch.setattr(spawning, "_BUSY_TRIES", 4000)  # a second would do on a quiet machine
     program = tmp_path / "program"
     shutil.copy("/bin/sh", program)
@@ -284,16 +284,16 @@ def test_a_program_still_open_for_writing_is_tried_again(tmp_path, stop_signal, 
     path.write_text(path.read_text().replace("#!/bin/sh", f"#!{program}"))
     with program.open("ab") as held:
         Timer(0.2, held.close).start()
-        begun(faulty.spec(path), stop_signal, faulty.PATIENT).close(at_once=True)
+        begun(faulty.spec(path), faulty.PATIENT).close(at_once=True)
         assert held.closed
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's parent-death signal")
-def test_no_engine_outlives_the_thread_that_started_it(tmp_path, stop_signal):
+def test_no_engine_outlives_the_thread_that_started_it(tmp_path):
     """And so no worker that is killed, even without an orphan reaper."""
     path = faulty.engine(tmp_path, "engine", moves="e2e4", fault="ignore-quit")
     with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(begun, faulty.spec(path), stop_signal, faulty.PATIENT).result()
+        running = threads.submit(begun, faulty.spec(path), faulty.PATIENT).result()
         (pid,) = faulty.children()
         assert faulty.alive(pid)
     faulty.wait_until(lambda: not faulty.alive(pid))
@@ -380,13 +380,13 @@ def test_a_refused_option_or_a_defect_costs_a_job_and_not_the_slot(
     assert (tmp_path / "winner.log").read_text().split().count("uci") == 3, "a new one each time"
 
 
-def test_the_engines_of_the_next_job_start_early_and_those_of_no_job_end(stop_signal, tmp_path):
+def test_the_engines_of_the_next_job_start_early_and_those_of_no_job_end(tmp_path):
     def sides(name, **options):
         switches = {"log": tmp_path / name, "option": "Margin type spin default 0 min 0 max 9"}
         path = faulty.engine(tmp_path, f"{name}.engine", moves=faulty.WINNER, **switches)
         return faulty.spec(path, "plus", **options), faulty.spec(path, "minus", **options)
 
-    with closing(EnginePair(stop_signal, faulty.PATIENT)) as pair:
+    with closing(EnginePair(faulty.PATIENT)) as pair:
         first = pair.engines(*sides("first", Margin="1"))
         pair.start_next(*sides("first", Margin="2"))
         assert len(faulty.children()) == 2, "these can serve it"

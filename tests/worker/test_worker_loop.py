@@ -406,7 +406,6 @@ class Watching:
 
     def __call__(self, worker):
         self._note(sum(batch is not None for batch in worker.playing))
-        return 0.0
 
     def _note(self, playing):
         self.most = max(self.most, playing)

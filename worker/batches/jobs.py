@@ -20,7 +20,6 @@ from spsa.openings import BUILTIN_BOOKS
 from spsa.openings.book import Opening, OpeningBook, drawn_time, load
 from spsa.protocol import Claim, ClaimedEngine, words_of
 from spsa.uci.engine import SearchReply
-from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineSpec
 from worker.runner.adjudication import GameClock, open_tables
 from worker.runner.engine_pair import EnginePair
@@ -234,7 +233,7 @@ def _searches(pool: Pool, job: Job) -> Iterator[SearchReply]:
     book, kind = load(Book()).openings, job.settings.time_control.kind
     control = TimeControl(kind=kind, low=_SECONDS[kind], high=_SECONDS[kind])
     chess960 = job.pairings[0].opening.chess960
-    with closing(StopSignal()) as signal, closing(EnginePair(signal, pool.limits)) as pair:
+    with closing(EnginePair(pool.limits)) as pair:
         engines = pair.engines(job.plus, job.minus)
         for place in range(_POSITIONS):
             opening = book[place * (len(book) // _POSITIONS)]

@@ -1,11 +1,11 @@
 """The two engines of a slot, kept from game to game and from job to job while they can serve."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from spsa.errors import EngineFault
 from spsa.uci.engine import UciEngine
-from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineLimits, EngineSpec
 from worker.runner.game import void_by
 
@@ -14,11 +14,12 @@ from worker.runner.game import void_by
 class EnginePair:
     """One engine a side that plays, and one a side that starts for the next job.
 
+    What waits for one of them raises Stopped as soon as `is_stopped`.
     Only the thread that made it may use it, as with its engines.
     """
 
-    stop_signal: StopSignal
     limits: EngineLimits
+    is_stopped: Callable[[], bool] = lambda: False
     _playing: dict[str, UciEngine] = field(init=False, default_factory=dict)
     _starting: dict[str, UciEngine] = field(init=False, default_factory=dict)
 
@@ -63,7 +64,7 @@ class EnginePair:
                 return
         if (unwanted := self._starting.pop(side, None)) is not None:
             unwanted.close(at_once=True)
-        self._starting[side] = UciEngine(spec, self.stop_signal, self.limits)
+        self._starting[side] = UciEngine(spec, self.limits, self.is_stopped)
 
     def _make_ready(self, side: str, spec: EngineSpec) -> None:
         current = self._playing.get(side)

@@ -8,10 +8,8 @@ import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
-from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Literal, Self
 
@@ -35,7 +33,6 @@ class Interrupts:
     def __init__(self) -> None:
         self.count = 0
         self.exit_code = 0
-        self._received: SimpleQueue[None] = SimpleQueue()  # its put is reentrant
 
     def of_this_process(self) -> Self:
         """Count SIGINT and SIGTERM from now on."""
@@ -45,15 +42,14 @@ class Interrupts:
 
     def wait(self, seconds: float) -> None:
         """Sleep until an interrupt, or for this long."""
-        if self.count == 0:
-            with suppress(Empty):
-                self._received.get(timeout=seconds)
+        end = time.monotonic() + seconds
+        while not self.count and time.monotonic() < end:
+            time.sleep(_TURN_SECONDS)
 
     def note(self, number: int, frame: FrameType | None = None) -> None:
         """The handler of both signals."""
         self.count += 1
         self.exit_code = INTERRUPTED if number == signal.SIGINT else self.exit_code
-        self._received.put(None)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from math import ceil
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from threading import Thread
 from typing import Self
 
 from chess.syzygy import Tablebase
@@ -19,7 +19,7 @@ from chess.syzygy import Tablebase
 from spsa.core.game_settings import GameSettings
 from spsa.errors import InvalidInput
 from spsa.uci import system
-from spsa.uci.process import Stopped, StopSignal
+from spsa.uci.process import Stopped
 from spsa.uci.spawning import EngineLimits, EngineSpec
 from worker.runner.engine_pair import EnginePair
 from worker.runner.game import GameVoid, Pair, Pairing, play_pair
@@ -113,35 +113,19 @@ class Slot:
     def __init__(self, number: int, pool: "Pool") -> None:
         self._number = number
         self._pool = pool
-        self._stop_signal = StopSignal()
-        self._lock = Lock()
         self.playing = ""
-        self._thread = Thread(target=self._run, name=f"slot {number}", daemon=True)
-        self._thread.start()
-
-    def stop(self, key: str) -> None:
-        """Break off job `key` if this slot plays it."""
-        with self._lock:
-            if self.playing == key:
-                self._stop_signal.set()
-
-    def join(self) -> None:
-        self._thread.join()
-        self._stop_signal.close()
+        self.thread = Thread(target=self._run, name=f"slot {number}", daemon=True)
+        self.thread.start()
 
     def _run(self) -> None:
         system.let_engines_run_on()
-        with closing(EnginePair(self._stop_signal, self._pool.limits)) as engines:
+        with closing(EnginePair(self._pool.limits, self._is_stopped)) as engines:
             while (job := self._pool.jobs.get()) is not None:
-                self._begin(job.key)
+                self.playing = job.key
                 self._pool.events.put(self._play(job, engines))
 
-    def _begin(self, key: str) -> None:
-        with self._lock:
-            self._stop_signal.clear()
-            self.playing = key
-            if key in self._pool.unwanted:
-                self._stop_signal.set()
+    def _is_stopped(self) -> bool:
+        return self.playing in self._pool.unwanted
 
     def _play(self, job: Job, engines: EnginePair) -> JobEnded:
         try:
@@ -212,7 +196,7 @@ class Pool:
         for _slot in self._slots:
             self.jobs.put(None)
         for slot in self._slots:
-            slot.join()
+            slot.thread.join()
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -235,8 +219,6 @@ class Pool:
     def stop(self, key: str) -> None:
         """Break off a job, or keep it from starting; its end follows unless it has ended."""
         self.unwanted.add(key)
-        for slot in self._slots:
-            slot.stop(key)
 
     def withdraw_queued_jobs(self) -> None:
         """Withdraw the jobs that no slot has begun; the end of each follows."""

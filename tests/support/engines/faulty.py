@@ -14,7 +14,6 @@ from chess import STARTING_FEN
 from spsa.core.game_settings import GameSettings, TimeControl, TimeKind
 from spsa.openings.book import Opening
 from spsa.uci.engine import UciEngine
-from spsa.uci.process import StopSignal
 from spsa.uci.spawning import EngineLimits, EngineSpec
 from worker.runner.game import Pair, Pairing
 from worker.runner.pool import Event, Job, PairVoid, Pool
@@ -46,9 +45,9 @@ def spec(path: Path, name: str = "plus", **options: str) -> EngineSpec:
     return EngineSpec(name=name, path=str(path), options=options)
 
 
-def started(wanted: EngineSpec, stop_signal: StopSignal, limits: EngineLimits) -> UciEngine:
+def started(wanted: EngineSpec, limits: EngineLimits) -> UciEngine:
     """An engine that has introduced itself and has its options."""
-    running = UciEngine(wanted, stop_signal, limits)
+    running = UciEngine(wanted, limits)
     try:
         running.complete_handshake(wanted)
     except BaseException:
