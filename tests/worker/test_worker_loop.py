@@ -554,18 +554,16 @@ def test_waits_grow_up_to_a_cap_and_are_as_long_as_an_error_asks_for(monkeypatch
 
 def test_a_client_backs_off_until_it_is_due_again(asked, now):
     client = DatabaseClient(asked, WORKER, LEASE, Backoff(first=1, growth=2, cap=9, jitter=0))
-    for _ in range(2):
+    fails, works = Mock(side_effect=errors.DatabaseUnreachable("gone")), Mock()
+    for number in range(2):
         for wait in (1, 2, 4):
-            with client.retrying():
-                raise errors.DatabaseUnreachable("gone")
+            client.attempt(fails)
             assert client.last_error is not None
             now[0] += wait - 0.01
-            assert client.backing_off
+            client.attempt(works)
             now[0] += 0.01
-            assert not client.backing_off
-        with client.retrying():
-            client.enqueue(None)
-        assert (client.last_error, client.backing_off, client.unreported) == (None, False, 1)
+        client.attempt(lambda: client.enqueue(works()))
+        assert (client.last_error, client.unreported, works.call_count) == (None, 1, number + 1)
         client.drop_reports()
         assert client.unreported == 0
 
@@ -599,8 +597,9 @@ def test_when_a_worker_without_a_batch_ends_and_how(now):
         case = files["case"].split()
         client, interrupts = MagicMock(claim=lambda: None), Interrupts()
         client.unreported, client.is_registered = case.count("unreported"), "registered" in case
-        client.backing_off, client.work_left.return_value = "away" in case, "left" in case
-        client.last_error = errors.DatabaseUnreachable("gone") if client.backing_off else None
+        is_away, client.work_left.return_value = "away" in case, "left" in case
+        client.attempt = lambda calls, at_once=False: calls() if at_once or not is_away else None
+        client.last_error = errors.DatabaseUnreachable("gone") if is_away else None
         options = {"once": "--once" in case, "then": "x" if "--then" in case else None}
         settings = Settings(idle_timeout=5.0, max_batches=2, **options)
         worker = Worker(client, MagicMock(__len__=lambda _: 1), Mock(), settings, interrupts)

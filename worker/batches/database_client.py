@@ -8,8 +8,7 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import uuid4
@@ -110,16 +109,12 @@ class DatabaseClient:
     def is_registered(self) -> bool:
         return self._worker is not None
 
-    @property
-    def backing_off(self) -> bool:
-        """Whether the last call failed and the next attempt is not due yet."""
-        return time.monotonic() < self._retry_at
-
-    @contextmanager
-    def retrying(self) -> Iterator[None]:
-        """Break off when nothing can be reached, and back off until the next attempt."""
+    def attempt(self, calls: Callable[[], None], *, at_once: bool = False) -> None:
+        """Make these calls, unless the last attempt failed and the next one is not due yet."""
+        if time.monotonic() < self._retry_at and not at_once:
+            return
         try:
-            yield
+            calls()
         except DatabaseUnreachable as error:
             self.last_error = error
             pause = self._retries.next(error)

@@ -80,15 +80,11 @@ class Worker(JobLoop):
         """
         if self._interrupts.count:
             raise DatabaseUnreachable("interrupted while a file was fetched")
-        if not self._client.backing_off:
-            with self._client.retrying():
-                self._renew_leases()
+        self._client.attempt(self._renew_leases)
 
     def turn(self) -> None:
         """Renew, report and claim, unless nothing could be reached a moment ago."""
-        if not self._client.backing_off or self.ends_at_once:
-            with self._client.retrying():
-                self._contact_database()
+        self._client.attempt(self._contact_database, at_once=self.ends_at_once)
         self._show(self)
 
     @property
