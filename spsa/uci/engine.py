@@ -192,23 +192,15 @@ class UciEngine:
         deadline = time.monotonic() + seconds
         with suppress(Overdue):
             while time.monotonic() < deadline:
-                if self._find_line(wanted, hear):
-                    return
+                while (end := self._output.find(b"\n", 1)) >= 0:
+                    line = bytes(self._output[:end]).strip()
+                    del self._output[:end]
+                    if line == wanted:
+                        return
+                    hear(line.decode("utf-8", "replace"))
                 _refuse_endless(self._output)
                 self._process.read(self._output, deadline)
         raise EngineFault("hang", f"no {wanted.decode()} within {seconds:g} s")
-
-    def _find_line(self, wanted: bytes, hear: Callable[[str], None]) -> bool:
-        """Read the complete lines, up to the wanted one; whether it has come."""
-        *complete, rest = bytes(self._output).split(b"\n")
-        lines = iter(complete)
-        for line in lines:
-            if line.strip() == wanted:
-                self._output = bytearray(b"\n".join([b"", *lines, rest]))
-                return True
-            hear(line.decode("utf-8", "replace").strip())
-        self._output = bytearray(b"\n" + rest)
-        return False
 
     def _refuse_unasked_move(self) -> None:
         if b"bestmove" in self._output + self._process.unread():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from spsa.builds.artifacts import VerifiedFile, fetch
 from spsa.builds.requirements import lacking
-from spsa.core.game_settings import Book, HashedFile, Scale, TimeControl, TimeKind
+from spsa.core.game_settings import Book, HashedFile, TimeControl, TimeKind
 from spsa.errors import EngineFault, TuningError
 from spsa.openings import BUILTIN_BOOKS
 from spsa.openings.book import Opening, OpeningBook, drawn_time, load
@@ -171,28 +171,27 @@ def label_of(claim: Claim) -> str:
     return f"{claim.run_name} it {claim.iteration_number} batch {claim.seq}"
 
 
-def speed_is_due(claim: Claim, speeds: Speeds) -> bool:
-    """Whether this machine's speed has to be measured, when no slot plays, before its job."""
-    _, until = speeds.get(claim.run_id, (0.0, -inf))
-    return _scale(claim) is not None and time.monotonic() > until
-
-
-def scale_of(claim: Claim, job: Job, pool: Pool, speeds: Speeds) -> float:
+def scale_of(
+    claim: Claim, job: Job, pool: Pool, speeds: Speeds, *, is_quiet: bool = True
+) -> float | None:
     """By what the times of a batch are multiplied here; 1 where its run does not scale them.
 
     Every machine then searches as many nodes as the target machine of the run. A worker has the two
     engines of a batch, but not the one with the unperturbed theta. So each slot lets both search
     the same positions in turn, in all slots at once. As far as speed is linear in the parameters,
     the mean of the two is the speed at theta, whichever iteration they are of. The speed of a
-    foreign engine says nothing. Raises EngineFault: an engine does not search, or does not count
-    its nodes. OutsideScale: this machine is too slow or too fast for the run.
+    foreign engine says nothing. None while the speed has to be measured and slots play, so that it
+    is not `is_quiet`. Raises EngineFault: an engine does not search, or does not count its nodes.
+    OutsideScale: this machine is too slow or too fast for the run.
     """
-    if (wanted := _scale(claim)) is None:
+    settings, (nps, until) = claim.game_settings, speeds.get(claim.run_id, (0.0, -inf))
+    if (wanted := settings.scale) is None or settings.time_control.reproducible:
         return 1.0
-    if is_due := speed_is_due(claim, speeds):
-        job = replace(job, minus=job.plus) if claim.game_settings.has_foreign else job
-        speeds[claim.run_id] = _measured_nps(pool, job), time.monotonic() + KEPT_SECONDS
-    nps, _ = speeds[claim.run_id]
+    if is_due := time.monotonic() > until:
+        if not is_quiet:
+            return None
+        nps = _measured_nps(pool, replace(job, minus=job.plus) if settings.has_foreign else job)
+        speeds[claim.run_id] = nps, time.monotonic() + KEPT_SECONDS
     scale = wanted.target_nps / nps
     found = f"an engine searches {nps:,.0f} nodes a second here"
     if not wanted.least <= scale <= wanted.most:
@@ -201,12 +200,6 @@ def scale_of(claim: Claim, job: Job, pool: Pool, speeds: Speeds) -> float:
     if is_due:
         log.info("%s: %s, so times are multiplied by %.3g", claim.run_name, found, scale)
     return scale
-
-
-def _scale(claim: Claim) -> Scale | None:
-    """How the run scales the times of this batch; None where every machine plays by the same."""
-    settings = claim.game_settings
-    return None if settings.time_control.reproducible else settings.scale
 
 
 def _measured_nps(pool: Pool, job: Job) -> float:

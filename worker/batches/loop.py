@@ -12,7 +12,7 @@ from spsa.errors import DatabaseUnreachable, NotPermitted, SchemaMismatch, Tunin
 from spsa.protocol import BatchFailure, BatchReport, Claim, Failure, HeldClaim, Measured
 from spsa.text import FAILURE_LENGTH, plural, printable
 from worker.batches.database_client import FAILURE, POLL, Backoff, DatabaseClient
-from worker.batches.jobs import JobMaker, OutsideScale, Speeds, label_of, scale_of, speed_is_due
+from worker.batches.jobs import JobMaker, OutsideScale, Speeds, label_of, scale_of
 from worker.runner.game import counts, nps
 from worker.runner.loop import ActiveJob, Interrupts, JobLoop
 from worker.runner.pool import Event, Job, JobEnded, PairVoid, Pool
@@ -190,17 +190,17 @@ class Worker(JobLoop):
         log.info("%s: claimed, %s", job.label, plural(claim.pairs, "pair"))
         self.add(job)
 
-    def needs_quiet(self, job: Job) -> bool:
-        return speed_is_due(self._claims[job.key], self._speeds)
-
     def prepared(self, active: ActiveJob) -> Job | None:
         """The job with its times scaled, where its run wants that."""
         job, claim = active.job, self._claims[active.job.key]
+        is_quiet = not any(other.slots for other in self.active.values())
         try:
-            scale = scale_of(claim, job, self._pool, self._speeds)
+            scale = scale_of(claim, job, self._pool, self._speeds, is_quiet=is_quiet)
         except TuningError as error:
             del self.active[job.key]
             self._cannot_play(claim, error)
+            return None
+        if scale is None:
             return None
         active.result = replace(active.result, scale=scale)
         return job.scaled(scale)

@@ -27,12 +27,12 @@ _MAX_DETAIL = 500  # characters
 _SIDES: Mapping[str, Literal["plus", "minus", ""]] = {"plus": "plus", "minus": "minus"}
 
 
+@dataclass(slots=True)
 class Interrupts:
     """How many times this process was asked to stop, and its exit code."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.exit_code = 0
+    count: int = 0
+    exit_code: int = 0
 
     def of_this_process(self) -> Self:
         """Count SIGINT and SIGTERM from now on."""
@@ -127,12 +127,8 @@ class JobLoop(ABC):
         """Take on what has happened; a job that has ended is active no more."""
 
     def prepared(self, active: ActiveJob) -> Job | None:
-        """What a slot plays; None if this machine cannot play it, which has been said."""
+        """What a slot plays; None while it has to wait, or if this machine cannot play it."""
         return active.job
-
-    def needs_quiet(self, job: Job) -> bool:
-        """Whether no slot may play when a job is prepared."""
-        return False
 
     def add(self, job: Job) -> None:
         """Submit a job as soon as there is room for it."""
@@ -199,16 +195,13 @@ class JobLoop(ABC):
     def _submit(self) -> None:
         """Submit the jobs for which there is room, in their order."""
         for active in self._waiting():
-            if not self._has_room(active.job):
+            if not self._has_room(active.job) or (job := self.prepared(active)) is None:
                 return
-            if (job := self.prepared(active)) is not None:
-                active.since, active.slots = time.monotonic(), job.slots
-                self._pool.submit(job)
+            active.since, active.slots = time.monotonic(), job.slots
+            self._pool.submit(job)
 
     def _has_room(self, job: Job) -> bool:
         busy = [active.slots for active in self.active.values() if active.slots]
-        if self.needs_quiet(job):
-            return not busy
         # The pool itself keeps jobs of one slot until one is free, and so no slot waits for this
         # thread between two of them.
         return max(*busy, job.slots, 1) == 1 or sum(busy) + job.slots <= len(self._pool)
