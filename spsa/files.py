@@ -13,6 +13,7 @@ from spsa.errors import TuningError
 
 MAX_TEXT = 2**24  # bytes of a file that holds a URL, a token or a configuration
 MAX_BOOK = 2**28  # bytes of a book of openings: the largest in use have about 200 MB
+WORK = ".tuning"  # beside config.toml: the pinned source, private work trees, locks
 _DAY = 86_400.0
 _READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 

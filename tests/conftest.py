@@ -260,7 +260,7 @@ def told(project_story: Story, transcript: Transcript, ask: Ask) -> Transcript:
     return replace(transcript, run=carried_out)
 
 
-PROGRAMS = {"cat", "cp", "grep", "ls", "mkdir", "mv", "rm"}
+PROGRAMS = {"cat", "cp", "grep", "ls", "mkdir", "mv", "printf", "rm"}
 
 
 @pytest.fixture(scope="module", params=DATABASES)

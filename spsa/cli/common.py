@@ -4,6 +4,7 @@ import getpass
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,10 @@ import click
 from click.core import ParameterSource
 
 from spsa.db import Store
+from spsa.db.tables import Run
 from spsa.db.url import TYPED_PASSWORD, has_password, url_in, with_absolute_path
 from spsa.errors import InvalidInput
+from spsa.files import WORK
 from spsa.output import echo
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ url_option: Option = click.option(
     "DATABASE_URL_FILE names.",
 )
 run_option: Option = click.option(
-    "--run", metavar="NAME", help="Name of the run; default: the newest one."
+    "--run", metavar="NAME", help="Name of the run; default: that of this folder, or the newest."
 )
 json_option: Option = click.option(
     "--json", "as_json", is_flag=True, help="One JSON object, for programs."
@@ -118,6 +121,25 @@ def with_store(command: Command) -> Command:
     return called
 
 
+def _moved_last(folder: Path) -> str | None:
+    """The run that a master last moved in this folder: `sole_writer` keeps its name in a lock."""
+    with suppress(OSError):  # such as a folder of another user
+        locks = (folder / WORK).glob("*.lock")
+        last = max(locks, key=lambda lock: lock.stat().st_mtime, default=None)
+        if last is not None:
+            return last.read_text().rpartition(" in ")[0].removeprefix("run ")
+    return None
+
+
+def chosen_run(store: Store, name: str | None) -> Run:
+    """The run of this name, or the one that a master of this folder moved last, or the newest."""
+    if name is None:
+        config = click.get_current_context().params["config"]
+        own = _moved_last(Path(config or "config.toml").parent)
+        return (store.find_run(own) if own else None) or store.run()
+    return store.run(name)
+
+
 def with_run(command: Command) -> Command:
     """Call a command with the opened store and the run."""
 
@@ -125,6 +147,6 @@ def with_run(command: Command) -> Command:
     @run_option
     @wraps(command)
     def called(store: Store, /, run: str | None, **given: Any) -> Any:
-        return command(store, store.run(run), **given)
+        return command(store, chosen_run(store, run), **given)
 
     return called

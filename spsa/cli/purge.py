@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from spsa.cli.common import actor, run_option, with_config
+from spsa.cli.common import actor, chosen_run, run_option, with_config
 from spsa.config.settings import Config
 from spsa.config.space import project_theta, says
 from spsa.core.scoring import Tally
@@ -80,7 +80,7 @@ def purge(
     if not (dry_run or yes) and not sys.stdin.isatty():
         raise click.UsageError("there is no terminal to ask on: give --yes or --dry-run")
     with Store(config.database.url) as store:
-        chosen = store.run(run)
+        chosen = chosen_run(store, run)
         _refuse_unknown(store, selection)
         wanted = _planned(config, store, chosen, selection)
         echo(*_sentences(wanted))

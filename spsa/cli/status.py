@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from spsa.cli.common import json_option, run_option, with_store
+from spsa.cli.common import chosen_run, json_option, run_option, with_store
 from spsa.db import Store
 from spsa.db.read_queries import VoidGame
 from spsa.db.tables import Run
@@ -83,14 +83,14 @@ def status(
             terminal().print(TextTable(view, standings))
         return
     if watch:
-        looks = _looks(store, store.run(run).name, interval)
+        looks = _looks(store, chosen_run(store, run).name, interval)
         if as_json:
             for found in looks:
                 echo_json(record(STATUS, found))
         else:
             _show(looks, terminal())
         return
-    found = look(store, store.run(run))
+    found = look(store, chosen_run(store, run))
     events = store.events(found.run.id, _LAST) if with_events else []
     games = [] if voids is None else _void_games(store, found.run, voids)
     if as_json:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from spsa.cli.common import json_option, run_option, with_config
+from spsa.cli.common import chosen_run, json_option, run_option, with_config
 from spsa.cli.held_run import held_run, interruptible, play_match
 from spsa.config.settings import Config
 from spsa.core.game_settings import (
@@ -133,7 +133,7 @@ def validate(
         interruptible() as stopping,
         Store(config.database.url, is_stopping=stopping.is_set) as store,
     ):
-        chosen = run_of_match(config, store, run) if is_of_engines else store.run(run)
+        chosen = run_of_match(config, store, run) if is_of_engines else chosen_run(store, run)
         wanted = wanted or _usual_games(settings_of_match(config, chosen).shares)
         match = (
             _of_engines(config, store, chosen, wanted, given)

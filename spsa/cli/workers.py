@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from spsa.cli.common import actor, json_option, run_option, with_store
+from spsa.cli.common import actor, chosen_run, json_option, run_option, with_store
 from spsa.core.json_values import Text
 from spsa.db import Store
 from spsa.db.tables import Machine
@@ -40,7 +40,7 @@ def list_(store: Store, run: str | None, as_json: bool) -> None:
     """
     with working("comparing the machines"):
         has_run = run is not None or bool(store.run_overviews())
-        chosen = store.run(run) if has_run else None
+        chosen = chosen_run(store, run) if has_run else None
         compared = compared_machines(store, chosen) if chosen else ()
         shares = store.worker_shares(chosen.id) if chosen else ()
         found, machines = fleet(store, shares, compared), store.machines()

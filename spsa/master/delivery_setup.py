@@ -25,6 +25,7 @@ from spsa.config.source import option_places, read_sources
 from spsa.core.params import Space
 from spsa.db import Store
 from spsa.db.tables import Run
+from spsa.files import WORK
 from spsa.master.delivery import BinaryDelivery, BuildDelivery, Delivery, EngineSource
 from spsa.master.session import RunSettings
 from spsa.master.worker_builds import AT_ONCE, WorkerDelivery
@@ -33,10 +34,6 @@ from spsa.uci import system
 
 MAX_BUILDS = 8
 _CORES_A_BUILD = 4  # two compilers, each of them with more than one thread most of the time
-
-WORK = ".tuning"
-"""The folder beside config.toml that holds the pinned source and the private work trees."""
-
 
 _DECIDING = {"constants_file", "command", "package", "binary", "flags", "target", "levels", "where"}
 

@@ -32,10 +32,10 @@ from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_view import MasterLease, RunView
 from spsa.db.tables import Iteration, Run
 from spsa.errors import BuildFailed, DatabaseUnreachable, MasterLeaseLost, TuningError
+from spsa.files import WORK
 from spsa.history.replay import updated
 from spsa.lifecycle import RunStatus
 from spsa.master.decide import Decision, next_decision, oldest
-from spsa.master.delivery_setup import WORK
 from spsa.master.session import MASTER_LEASE_SECONDS, MasterSession, RunSettings, log
 from spsa.master.validation import Background
 from spsa.output import echo

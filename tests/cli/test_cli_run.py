@@ -123,8 +123,8 @@ def test_a_params_toml_that_the_master_of_another_run_writes(project, transcript
         with sole_writer(config, "small"), sole_writer(config, "small"):
             pass  # another file, and a master that stands by
     write_project(project)
-    with sole_writer(load_config(Path("config.toml"), {}), "small"):
-        pass  # the other one has ended
+    with sole_writer(load_config(Path("config.toml"), {}), "small"):  # the other one has ended
+        assert Path(".tuning/params.toml.lock").read_text().startswith("run small in sqlite:///")
 
 
 BESIDE = """\
