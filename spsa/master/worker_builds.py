@@ -58,8 +58,8 @@ class WorkerDelivery(Delivery):
                 if orders and (found := self._settled(orders)):
                     by_slots = sorted(found, key=lambda kind: -kinds[kind])
                     return {kind: self._loaded(kind, found[kind]) for kind in by_slots}
-            except DatabaseUnreachable as error:
-                log.warning("waiting for the database, and for builds: %s", error)
+            except DatabaseUnreachable:
+                pass  # the session, which waits for it too, tells that
             if self._stopping.wait(_POLL_SECONDS):
                 raise BuildCancelled("the build was stopped")
 
