@@ -109,7 +109,8 @@ class Validation(MasterSession[Iteration]):
                 raise TuningError(f"the validation cannot be played: {reasons}")
         if run.status is RunStatus.PAUSED:
             raise NothingToDo(
-                f"run {run.name} is paused: {run.reason}; `spsa-master resume` continues it"
+                f"run {run.name} is paused: {run.reason}; "
+                f"`spsa-master resume --run {run.name}` continues it"
             )
 
     def _open(self, run: Run, games: int) -> None:

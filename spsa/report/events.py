@@ -40,7 +40,7 @@ class AlarmKind(StrEnum):
         kind._value_, kind.advice = name, advice
         return kind
 
-    PAUSED = "paused", "when its reason is gone, `spsa-master resume` goes on with it"
+    PAUSED = "paused", "when its reason is gone, `spsa-master resume --run {}` goes on with it"
     NO_MASTER = "no_master", "start `spsa-master run`, or `validate` where a match is open"
     MATCH_LEFT = "match_left", LEFT_ADVICE
     NO_WORKER = (
