@@ -5,6 +5,7 @@ import uuid
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from asking import Store
@@ -18,7 +19,7 @@ from spsa.builds.recipe import Recipe
 from spsa.builds.tree import pin
 from spsa.core.json_values import stored
 from spsa.core.params import Space
-from spsa.errors import BuildFailed, TuningError
+from spsa.errors import BuildFailed, DatabaseUnreachable, TuningError
 from spsa.master.delivery import EngineSource
 from spsa.master.match_engines import MatchDelivery, NamedEngine
 from spsa.master.worker_builds import WorkerDelivery
@@ -45,9 +46,7 @@ def delivery(sqlite_store, source, tmp_path):
     pinned, constants = pin(source, tmp_path / "work", cargo=False), "constants.h"
     texts = {constants: (source / constants).read_text()}
     levels = ("", "x86-64-v2", "x86-64-v3")
-    recipes = {
-        level: Recipe(command=("sh", "build.sh", level), binary="engine") for level in levels
-    }
+    recipes = {one: Recipe(command=("sh", "build.sh", one), binary="engine") for one in levels}
     engine_source = EngineSource(Space((MARGIN,)), pinned, texts)
     return WorkerDelivery(store=sqlite_store, source=engine_source, recipes=recipes)
 
@@ -195,32 +194,32 @@ def test_a_build_that_ends_its_workers_fails(delivery, sqlite_store):
 
 
 @pytest.mark.parametrize("kept", [None, b"damaged"])
-def test_an_engine_that_the_database_has_lost_is_not_used(
-    kept, delivery, sqlite_store, monkeypatch
-):
+def test_an_engine_that_the_database_lost_is_not_used(kept, delivery, sqlite_store, monkeypatch):
     builder = Builder(sqlite_store, KINDS)
     monkeypatch.setattr(Store, "file", lambda *_: kept)
     with pytest.raises(TuningError, match="does not hold the engine"):
         prepared(delivery, builder)
 
 
-def test_a_master_that_waits_says_for_what_and_can_be_stopped(delivery, sqlite_store, caplog):
+def test_a_master_says_for_what_it_waits_and_stops(delivery, sqlite_store, caplog, monkeypatch):
     sqlite_store.register_worker(new_worker("plays", provides=ARM))
+    away = Mock(side_effect=DatabaseUnreachable("away"))  # which its session tells
+    monkeypatch.setattr(Store, "active_workers", away)
     had_builder = list[bool]()
 
-    def meanwhile():
-        had_builder.append(delivery.has_builder)
-        if len(had_builder) == 1:
-            Builder(sqlite_store, KINDS)
-        elif delivery.has_builder:
-            for machine in ("aarch64", "linux"):
-                sqlite_store.set_aside(machine, "crashes", "me")
-        else:
-            delivery.cancel()
+    def set_aside():
+        for machine in ("aarch64", "linux"):
+            sqlite_store.set_aside(machine, "crashes", "me")
 
+    def meanwhile():
+        monkeypatch.undo()
+        had_builder.append(delivery.has_builder)
+        next(steps)()
+
+    steps = iter((int, lambda: Builder(sqlite_store, KINDS), set_aside, delivery.cancel))
     with pytest.raises(BuildCancelled):
         prepared(delivery, meanwhile)
-    assert had_builder == [False, True, False]
+    assert had_builder == [True, False, True, False]
     assert caplog.messages == [
         "no worker builds for linux aarch64: start one with `compete --spsa --build`",
         "waiting for a worker that builds: `compete --spsa --build`",
