@@ -41,6 +41,7 @@ _ALL_OF_STD = "-include bits/stdc++.h"  # older libraries include more than they
 _CHOSEN = re.compile(r"^CC=\S+ CXX='[^']*' ")
 _COMPILERS = (
     (r"\bclang(\+\+)?(-\d+)?: (command |)(not found|No such file)", "gcc", "g++"),
+    ("__builtin_ia32_|target specific option mismatch", "cc", "c++ -march=native"),
     (
         "was not declared in|is not a member of .std|incomplete type .std:",
         "cc",
