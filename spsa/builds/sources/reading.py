@@ -23,7 +23,7 @@ PRINTED, ATTRIBUTE = "option name", "#[]"
 """Makers of ranges that are no macro."""
 _PRINTED = re.compile(
     r"option name (?P<name>\w+) type spin default "
-    r"(?:(?P<value>-?\d+)|%l?[di]|\{\}|\"\s*<<\s*(?P<written>\w+)\s*<<\s*\")"
+    r"(?:(?P<value>-?\d+)|%l?[di]|\{\}|\"\s*<<\s*(?:\w+(?:\.|->|::))*(?P<written>\w+)\s*<<\s*\")"
     r" min (?P<low>-?\d+) max (?P<high>-?\d+)"
     r"(?:(?:\\n)?\"\s*,\s*(?:(?:\(int\)\s*)?\(\s*)?(?:\w+(?:\.|->|::))*(?P<sent>\w+)"
     r"(?:\s*\*\s*(?P<unit>[1-9]\d*)(?:\.0)?\s*\)(?: as \w+)?)?\s*\))?"

@@ -179,9 +179,12 @@ class Values:
         return with_beside(found, numbers[1:], callee)
 
     def _row(self, node: Node, parts: Parts, place: Place, maker: str = "") -> Items:
-        """The number behind a name in quotes, with the numbers beside it."""
-        found = _only(self.items(parts["value"], place), place)
-        behind = self.numbers_of(self.tree.content(node)[2:])
+        """The number behind a name in quotes, or behind its range, with the numbers beside it."""
+        found, more = _only(self.items(parts["value"], place), place), self.tree.content(node)[2:]
+        behind = self.numbers_of(more)
+        match found, behind:
+            case [Element(number=low)], [high, value] if low <= value <= high > low:
+                found, behind = self.items(more[-1], place), [low, high]  # "margin", 40, 120, 80
         return with_beside(found, behind, maker, text_of(parts["name"]).strip('"'))
 
     def numbers_of(self, values: Iterable[Node]) -> list[Number]:

@@ -23,8 +23,8 @@ _ORDERING = re.compile(
     r"(?i)_?(score|order|sort|rate|select|pick|next)_?(moves?|captures?|quiets?)\w*|\w*move_?order\w*"
 )
 """The functions that say which move is tried first."""
-_COMPARED = re.compile(r"[=!]=\s*(?:\w+::)*\w+")
-"""A comparison, as `== KILLER`: it asks for a kind of moves, and the value does not matter."""
+_COMPARED = re.compile(r"[=!]=\s*(?:\w+::)*\w+|\b(\w+)\[[^][]*\]\s*\*\s*\d+\s*-\s*\1\[[^][]*\]")
+"""What only an order asks for: `== KILLER`, and `value[victim] * 16 - value[attacker]`."""
 
 _CLAUSE = re.compile(r"[;{}]|&&|\|\|")
 _CONDITION = re.compile(r"\((?:[^()]|\([^()]*\))*+\)(?=\s*\?)")
@@ -33,7 +33,7 @@ _BLOCK = r"\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\}"
 _OF_NETWORK = re.compile(rf"\bif\b([^{{}};<>=!]*)(\breturn\b[^{{}};]*;|{_BLOCK})")
 """if (USE_NNUE && options.net) { ... return score; }"""
 _NEVER_RUN = (
-    re.compile(rf"(?<=[;{{}}])(\s*return\b[^;{{}}]*;)(?:[^{{}}#:]++|::|{_BLOCK})*+"),
+    re.compile(rf"(?<=[;{{}}])(\s*return\b[^;{{}}]*;)(?:[^{{}}#:?]++|::|\?[^;{{}}#]*+|{_BLOCK})*+"),
     re.compile(
         rf"(?i)(\bif)\s*\([^{{}};!]*(?:chess_?960|\bfrc)[^{{}};!]*\)\s*(?:{_BLOCK}|[^{{}};]*;)"
     ),
@@ -98,7 +98,9 @@ class Evidence:
 
     def unread(self, one: SourceConstant) -> str:
         """What speaks against a number with a declared range: its name stands nowhere else."""
-        is_alone = one.single is not None and self.whole.count(_squeezed(one.name)) == 1
+        name = _squeezed(one.name)
+        told = re.findall(rf"&{name}, *-?[\d.]", self.whole)  # {"margin", &margin, 80, 40, 120}
+        is_alone = one.single is not None and self.whole.count(name) - len(told) == 1
         return against.UNREAD if self.read and is_alone else ""
 
     def lacks(self, one: SourceConstant, name: str, rank: int) -> str:
@@ -134,18 +136,27 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
     found = Evidence(set(), set(), weighed, ordering - others, _squeezed("\n".join(plain)))
     outer = {n for f in files if _OF_OTHERS.fullmatch(f.name) for n, _ in f.definitions} | {"main"}
     begin = set(filter(_STRENGTH.fullmatch, texts.keys() - (stated - ordering - others)))
-    open_names = begin | ({""} & texts.keys() if begin else set())
-    for _ in range(3):  # what search reads is filled by functions from what others have filled
-        while open_names:
-            reached = [(name, text) for name in open_names for text in texts.pop(name)]
-            names = {name for _, text in reached for name in _READ.findall(text)}
-            found.read.update(names)
-            found.weighed.update(name for each in reached for name in _results(*each))
-            open_names = names & texts.keys()
+    evaluations = {name for name in begin if "eval" in name.lower()}
+    outside = {""} & texts.keys() if begin else set[str]()
+    _follow(found, texts, (begin - evaluations) | outside)
+    if evaluations <= texts.keys():  # no search that is known by its name calls one of them
+        _follow(found, texts, evaluations)
+    for _ in range(2):  # what search reads is filled by functions from what others have filled
         own = texts.keys() - outer
-        open_names = {name for name in own if any(_writes(t, found.read) for t in texts[name])}
+        filling = {name for name in own if any(_writes(t, found.read) for t in texts[name])}
+        _follow(found, texts, filling)
     found.idle.update(texts)
     return found
+
+
+def _follow(found: Evidence, texts: dict[str, list[str]], open_names: set[str]) -> None:
+    """Read these functions and all that they call, and take them out of `texts`."""
+    while open_names:
+        reached = [(name, text) for name in open_names for text in texts.pop(name)]
+        names = {name for _, text in reached for name in _READ.findall(text)}
+        found.read.update(names)
+        found.weighed.update(name for each in reached for name in _results(*each))
+        open_names = names & texts.keys()
 
 
 def _squeezed(text: str) -> str:
