@@ -26,6 +26,9 @@ _ORDERING = re.compile(
 _COMPARED = re.compile(r"[=!]=\s*(?:\w+::)*\w+|\b(\w+)\[[^][]*\]\s*\*\s*\d+\s*-\s*\1\[[^][]*\]")
 """What only an order asks for: `== KILLER`, and `value[victim] * 16 - value[attacker]`."""
 
+_SUM = re.compile(r"\b(\w+)\s*[-+]=(?!=)([^;{}]*);")
+"""psqt += table[piece][square];"""
+
 _CLAUSE = re.compile(r"[;{}]|&&|\|\|")
 _CONDITION = re.compile(r"\((?:[^()]|\([^()]*\))*+\)(?=\s*\?)")
 _INDEX = re.compile(r"\[[^\[\]]*\]")
@@ -136,27 +139,37 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
     found = Evidence(set(), set(), weighed, ordering - others, _squeezed("\n".join(plain)))
     outer = {n for f in files if _OF_OTHERS.fullmatch(f.name) for n, _ in f.definitions} | {"main"}
     begin = set(filter(_STRENGTH.fullmatch, texts.keys() - (stated - ordering - others)))
+    sums: list[tuple[str, set[str]]] = []
     evaluations = {name for name in begin if "eval" in name.lower()}
     outside = {""} & texts.keys() if begin else set[str]()
-    _follow(found, texts, (begin - evaluations) | outside)
+    _follow(found, sums, texts, (begin - evaluations) | outside)
     if evaluations <= texts.keys():  # no search that is known by its name calls one of them
-        _follow(found, texts, evaluations)
+        _follow(found, sums, texts, evaluations)
     for _ in range(2):  # what search reads is filled by functions from what others have filled
         own = texts.keys() - outer
         filling = {name for name in own if any(_writes(t, found.read) for t in texts[name])}
-        _follow(found, texts, filling)
+        _follow(found, sums, texts, filling)
     found.idle.update(texts)
     return found
 
 
-def _follow(found: Evidence, texts: dict[str, list[str]], open_names: set[str]) -> None:
-    """Read these functions and all that they call, and take them out of `texts`."""
-    while open_names:
-        reached = [(name, text) for name in open_names for text in texts.pop(name)]
-        names = {name for _, text in reached for name in _READ.findall(text)}
-        found.read.update(names)
+def _follow(
+    found: Evidence, sums: list[tuple[str, set[str]]], texts: dict[str, list[str]], names: set[str]
+) -> None:
+    """Read these functions and all that they call, and take them out of `texts`.
+
+    What is added to one of `sums`, but in search and evaluation, is read if the sum is.
+    """
+    while names:
+        reached = [(name, text) for name in names & texts.keys() for text in texts.pop(name)]
         found.weighed.update(name for each in reached for name in _results(*each))
-        open_names = names & texts.keys()
+        own = " ".join(text for name, text in reached if _STRENGTH.fullmatch(name))
+        others = " ".join(text for name, text in reached if not _STRENGTH.fullmatch(name))
+        sums += ((total, {*_READ.findall(more)}) for total, more in _SUM.findall(others))
+        names = {*_READ.findall(own), *_READ.findall(_SUM.sub("", others))}
+        known = found.read | names
+        names = names.union(*(more for total, more in sums if total in known)) - found.read
+        found.read.update(names)
 
 
 def _squeezed(text: str) -> str:
