@@ -269,7 +269,7 @@ def _write(document: Document, key: str, values: Mapping[str, Number]) -> None:
         write_whole(document.path, tomlkit.dumps(edited).encode("utf-8"))
     except OSError as error:
         found = f"cannot be written: {error.strerror or error}"
-        remedy = "make the file and its folder writable"
+        remedy = "make the file and its folder writable, and room on its disk"
         raise InvalidInput.of(document.path, document.path.name, found, remedy) from None
 
 

@@ -148,13 +148,18 @@ _WORKER_METRICS = (
     Column("set_aside", "1 while its machine is given no batches.", "is_set_aside"),
 )
 """Name, help and value; of a mapping of mappings a sample for each value of a label."""
+_DAY = 86_400.0
 
 
 def metrics(runs: Sequence[Run], statuses: Sequence[Status], members: Sequence[FleetMember]) -> str:
-    """All runs in short, those of `statuses` in detail, and every worker, for Prometheus."""
+    """All runs in short, those of `statuses` in detail, and the workers of a day, for Prometheus.
+
+    Each process is a worker with a name of its own, so all of them would become ever more.
+    """
     by_run = [({"run": run.name}, run) for run in runs]
     in_detail = [({"run": one.run.name}, one) for one in statuses]
-    by_worker = [({"worker": one.worker.name, "machine": one.worker.host}, one) for one in members]
+    heard = [one for one in members if one.worker.seconds_since_seen < _DAY]
+    by_worker = [({"worker": one.worker.name, "machine": one.worker.host}, one) for one in heard]
     return (
         "".join(_gauge("spsa_run", one, by_run) for one in _RUN_METRICS)
         + "".join(_gauge("spsa_run", one, in_detail) for one in _STATUS_METRICS)

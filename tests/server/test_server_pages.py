@@ -68,6 +68,7 @@ def test_two_runs_are_compared(store, visit, sql):
     visit(client_of(store), "two runs are compared")
     sql("UPDATE spsa_worker SET last_seen_at = '2020-01-01 00:00:00.000'")
     visit(client_of(store), "a worker that is gone is shown where it has played")
+    assert "spsa_worker" not in client_of(store).get("/metrics").text
 
 
 @pytest.mark.usefixtures("played")
