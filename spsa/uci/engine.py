@@ -150,8 +150,7 @@ class UciEngine:
 
     def serves(self, spec: EngineSpec) -> bool:
         """Whether this process can play as `spec`: no option would keep an older value."""
-        is_it = (self.name, self._program) == (spec.name, spec.program)
-        return is_it and self.options.keys() <= spec.options.keys()
+        return self._program == spec.program and self.options.keys() <= spec.options.keys()
 
     def prepare(self) -> None:
         """Announce a new game. `await_ready` waits, so that two engines can get ready at once."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from spsa.errors import EngineFault
 from spsa.uci.engine import UciEngine
 from spsa.uci.spawning import EngineLimits, EngineSpec
-from worker.runner.game import void_by
+from worker.runner.game import for_both
 
 
 @dataclass(slots=True)
 class EnginePair:
-    """One engine a side that plays, and one a side that starts for the next job.
+    """The engines that play and those that start for the next job, each by its name.
 
     What waits for one of them raises Stopped as soon as `is_stopped`.
     Only the thread that made it may use it, as with its engines.
@@ -24,18 +24,9 @@ class EnginePair:
     _starting: dict[str, UciEngine] = field(init=False, default_factory=dict)
 
     def engines(self, plus: EngineSpec, minus: EngineSpec) -> tuple[UciEngine, UciEngine]:
-        """Engines with these options, ready to play; GameVoid when one of them does not start.
-
-        Both are started before either is waited for.
-        """
-        sides = {"plus": plus, "minus": minus}
-        for side, spec in sides.items():
-            with void_by(spec.name):
-                self._start(side, spec)
-        for side, spec in sides.items():
-            with void_by(spec.name):
-                self._make_ready(side, spec)
-        return self._playing["plus"], self._playing["minus"]
+        """Engines with these options, ready to play; GameVoid when one of them does not start."""
+        for_both((plus, minus), self._start, self._make_ready)
+        return self._playing[plus.name], self._playing[minus.name]
 
     def start_next(self, plus: EngineSpec, minus: EngineSpec) -> None:
         """Start the engines that the next job needs besides those that play; wait for nothing.
@@ -43,13 +34,13 @@ class EnginePair:
         A program that does not start fails again, with a reason, when `engines` needs it.
         """
         with suppress(EngineFault):
-            self._start("plus", plus)
-            self._start("minus", minus)
+            self._start(plus)
+            self._start(minus)
 
     def last_lines(self, name: str) -> str:
         """What the engine of this name has written last; empty if it did not start."""
-        running = (*self._playing.values(), *self._starting.values())
-        return next((engine.last_lines for engine in running if engine.name == name), "")
+        engine = self._playing.get(name) or self._starting.get(name)
+        return engine.last_lines if engine else ""
 
     def close(self) -> None:
         """End all engines; those that play are asked to quit first."""
@@ -58,20 +49,20 @@ class EnginePair:
         while self._playing:
             self._playing.popitem()[1].close()
 
-    def _start(self, side: str, spec: EngineSpec) -> None:
-        for engine in (self._playing.get(side), self._starting.get(side)):
+    def _start(self, spec: EngineSpec) -> None:
+        for engine in (self._playing.get(spec.name), self._starting.get(spec.name)):
             if engine is not None and engine.serves(spec):
                 return
-        if (unwanted := self._starting.pop(side, None)) is not None:
+        if (unwanted := self._starting.pop(spec.name, None)) is not None:
             unwanted.close(at_once=True)
-        self._starting[side] = UciEngine(spec, self.limits, self.is_stopped)
+        self._starting[spec.name] = UciEngine(spec, self.limits, self.is_stopped)
 
-    def _make_ready(self, side: str, spec: EngineSpec) -> None:
-        current = self._playing.get(side)
+    def _make_ready(self, spec: EngineSpec) -> None:
+        current = self._playing.get(spec.name)
         if current is not None and current.serves(spec):
             current.configure(spec)
             return
-        self._starting[side].complete_handshake(spec)
-        self._playing[side] = self._starting.pop(side)
+        self._starting[spec.name].complete_handshake(spec)
+        self._playing[spec.name] = self._starting.pop(spec.name)
         if current is not None:
             current.close()

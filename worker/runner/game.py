@@ -1,8 +1,8 @@
 """One game between two engines; a pair: one opening and time, colours swapped; sums of pairs."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from chess import BLACK, WHITE, Color
 from chess.syzygy import Tablebase
@@ -14,8 +14,11 @@ from spsa.openings.book import Opening
 from spsa.protocol import BatchResult
 from spsa.text import FAILURE_LENGTH, OTHER_REASONS, VOID_REASON_LENGTH, VOID_REASONS, printable
 from spsa.uci.engine import SearchReply, UciEngine
+from spsa.uci.spawning import EngineSpec
 from worker.runner.adjudication import Adjudicator, GameClock
 from worker.runner.position import Ending, Position, Termination, won_by
+
+Engine = TypeVar("Engine", UciEngine, EngineSpec)
 
 _MAX_COMMAND = 5_000  # characters; some 500 moves
 
@@ -141,7 +144,7 @@ def play_pair(
     first = play_game(plus, minus, pairing, settings, tables)
     at_half()
     second = play_game(minus, plus, pairing, settings, tables, minus_side=WHITE)
-    _ask_both((plus, minus), lambda player: player.settle())
+    for_both((plus, minus), lambda player: player.settle(), lambda player: player.await_ready())
     return first, second
 
 
@@ -160,7 +163,7 @@ def play_game(
     clock = GameClock(settings.time_control, pairing.time, white.limits, handicaps)
     adjudicator = Adjudicator(settings.adjudication, tables)
     first, ending, moves = position.turn, None, list[SearchReply]()
-    _ask_both(players, lambda player: player.prepare())
+    for_both(players, lambda player: player.prepare(), lambda player: player.await_ready())
     try:
         while ending is None:
             reply, ending = _move(players[position.turn], position, clock, adjudicator)
@@ -173,23 +176,17 @@ def play_game(
     return Game(ending, tuple(moves), first)
 
 
-def _ask_both(players: Sequence[UciEngine], ask: Callable[[UciEngine], None]) -> None:
-    # Both are asked before either is waited for, so that they clear their hash tables in parallel.
-    for player in players:
-        with void_by(player.name):
-            ask(player)
-    for player in players:
-        with void_by(player.name):
-            player.await_ready()
+def for_both(both: Sequence[Engine], *steps: Callable[[Engine], None]) -> None:
+    """Take each step for both engines, then the next one; an EngineFault becomes a GameVoid.
 
-
-@contextmanager
-def void_by(culprit: str) -> Iterator[None]:
-    """Turn an EngineFault into a GameVoid by this engine."""
-    try:
-        yield
-    except EngineFault as fault:
-        raise GameVoid(culprit, fault) from None
+    So both are asked before either is waited for, and start or clear their hash tables in parallel.
+    """
+    for step in steps:
+        for one in both:
+            try:
+                step(one)
+            except EngineFault as fault:
+                raise GameVoid(one.name, fault) from None
 
 
 def _move(
