@@ -18,7 +18,6 @@ from spsa.core.scoring import ELO_PER_SCORE
 OUTLIER = 3.0  # deviations from the prediction, beyond which a result does not count
 
 _GRID = 10.0 ** np.arange(-0.5, 2.75, 0.5)  # H: Elo lost one step away in every parameter
-_FAR_ELO = _GRID[_GRID > 9.0]  # of a start that is far away
 _MEDIAN_ELO, _SPREAD = 7.0, 1.5  # log-normal prior of H
 _FORGETTING = (0.0, 0.4, 0.9)  # lambda
 _NEAR, _FAR = 1.0, 3.0  # s_1 of the paper, in steps; 0 where the start is the best
@@ -26,7 +25,7 @@ _NEAR_SHARE, _FAR_SHARE, _SETTLED_SHARE = 0.68, 0.17, 0.15  # prior probabilitie
 
 _HYPOTHESES = (
     *((elo, lam, _NEAR, _NEAR_SHARE / len(_FORGETTING)) for elo in _GRID for lam in _FORGETTING),
-    *((elo, 0.0, _FAR, _FAR_SHARE) for elo in _FAR_ELO),
+    *((elo, 0.0, _FAR, _FAR_SHARE) for elo in _GRID),
     *((elo, 0.0, 0.0, _SETTLED_SHARE) for elo in _GRID),
 )
 ELO, FORGETTING, DEVIATION, _SHARE = np.array(_HYPOTHESES).T[..., None]

@@ -7,8 +7,8 @@ sampled stochastic processes"). A hypothesis j is
 
 - H_j: one step from the best values costs all n parameters together H_j Elo, each h_j = H_j / n;
 - lambda_j: old games count less, because curvatures differ or the best values move;
-- s_j, of the paper's prior: the best values are about one step from the start; or three, where a
-  step costs at least 10 Elo; or they are the start, so that a tuned engine is left alone.
+- s_j, of the paper's prior: the best values are about one step from the start, or three; or they
+  are the start, so that a tuned engine is left alone.
 
 With everything in steps, W = wins - losses over B pairs played between y + x and y - x, and w of
 one pair of variance tau^2, the result K says

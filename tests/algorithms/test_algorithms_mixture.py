@@ -15,7 +15,7 @@ from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun,
 ELO = [10 ** (-0.5 + q / 2) for q in range(7)]
 BANK = [  # H, lambda, s and share of a hypothesis
     *((elo, forgetting, 1.0, 0.68 / 3) for elo in ELO for forgetting in (0.0, 0.4, 0.9)),
-    *((elo, 0.0, 3.0, 0.17) for elo in ELO if elo > 9),
+    *((elo, 0.0, 3.0, 0.17) for elo in ELO),
     *((elo, 0.0, 0.0, 0.15) for elo in ELO),
 ]
 PRIOR = [share * np.exp(-(np.log(elo / 7) ** 2) / 4.5) for elo, _, _, share in BANK]
