@@ -30,7 +30,7 @@ from spsa.core import derived_seed
 from spsa.core.params import Vector
 from spsa.planning.simulated_run import Engine, Quadratic, SimulatedGames, SimulatedRun
 
-SEED = 20_261_128
+SEED = 20_261_129
 BUDGETS = (2_000, 30_000, 100_000, 400_000)  # games
 PAIRS = 75  # of an iteration: the 150 games of a build
 _DRAW_RATE = 0.6
