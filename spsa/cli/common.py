@@ -4,7 +4,6 @@ import getpass
 import os
 import socket
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from spsa.db import Store
 from spsa.db.tables import Run
 from spsa.db.url import TYPED_PASSWORD, has_password, url_in, with_absolute_path
 from spsa.errors import InvalidInput
-from spsa.files import WORK
 from spsa.output import echo
 
 if TYPE_CHECKING:
@@ -121,23 +119,14 @@ def with_store(command: Command) -> Command:
     return called
 
 
-def _moved_last(folder: Path) -> str | None:
-    """The run that a master last moved in this folder: `sole_writer` keeps its name in a lock."""
-    with suppress(OSError):  # such as a folder of another user
-        locks = (folder / WORK).glob("*.lock")
-        last = max(locks, key=lambda lock: lock.stat().st_mtime, default=None)
-        if last is not None:
-            return last.read_text().rpartition(" in ")[0].removeprefix("run ")
-    return None
-
-
 def chosen_run(store: Store, name: str | None) -> Run:
     """The run of this name, or the one that a master of this folder moved last, or the newest."""
-    if name is None:
-        config = click.get_current_context().params["config"]
-        own = _moved_last(Path(config or "config.toml").parent)
-        return (store.find_run(own) if own else None) or store.run()
-    return store.run(name)
+    if name is not None:
+        return store.run(name)
+    from spsa.master.loop import moved_last  # late: it brings what builds and plays
+
+    config = click.get_current_context().params["config"]
+    return store.find_run(moved_last(Path(config or "config.toml").parent)) or store.run()
 
 
 def with_run(command: Command) -> Command:

@@ -72,10 +72,9 @@ def demo(seed: int, folder: Path) -> int:
 
 
 def fresh(folder: Path, seed: int) -> Config:
-    """The configuration of a demo in a folder that has nothing of an earlier one.
+    """The configuration of a demo, in a folder without anything of an earlier one.
 
-    Raises:
-        InvalidInput: the folder exists and no demo created it.
+    Raises InvalidInput: the folder exists and no demo created it.
     """
     if folder.exists() and not (folder / _MARK).exists():
         found = "exists, and no demo created it"

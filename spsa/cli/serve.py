@@ -116,11 +116,7 @@ def _opened_when_there(url: str) -> Store:
 
 
 def _refuse_open(endpoint: Endpoint, plain_http: bool, has_token: bool) -> None:
-    """Refuse options that contradict each other or expose the server unprotected.
-
-    Raises:
-        click.UsageError: names the options that would be right.
-    """
+    """Raise UsageError for options that contradict each other or expose the server."""
     host, has_tls = endpoint.host, endpoint.certificate is not None
     if has_tls != (endpoint.private_key is not None):
         raise click.UsageError("give --certificate FILE and --private-key FILE together")

@@ -135,11 +135,8 @@ def validate(
     ):
         chosen = run_of_match(config, store, run) if is_of_engines else chosen_run(store, run)
         wanted = wanted or _usual_games(settings_of_match(config, chosen).shares)
-        match = (
-            _of_engines(config, store, chosen, wanted, given)
-            if is_of_engines
-            else _of_thetas(config, store, chosen, wanted, given)
-        )
+        made = _of_engines if is_of_engines else _of_thetas
+        match = made(config, store, chosen, wanted, given)
         asked, own, also = match.asked, match.game_settings, given["also"]
         echo(f"{asked.theta} against {asked.against}, in run {chosen.name}", err=True)
         with (
@@ -165,11 +162,8 @@ def _usual_games(shares: Sequence[float]) -> int:
     """The games where a person names no number, as many as the shares divide; tells another one."""
     games = divided_by_shares(_USUAL_GAMES, shares)
     if games != _USUAL_GAMES:
-        echo(
-            f"{games:,} games, which the shares of [[time_control]] divide; "
-            "--games plays another number",
-            err=True,
-        )
+        divided = f"{games:,} games, which the shares of [[time_control]] divide"
+        echo(f"{divided}; --games plays another number", err=True)
     return games
 
 

@@ -17,11 +17,12 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from math import inf
+from pathlib import Path
 
 from spsa.algorithms.tuning import Tuning
 from spsa.config.document import refused
@@ -257,3 +258,11 @@ def sole_writer(config: Config, run: str) -> Iterator[None]:
                 remedy = 'give this run a file of its own, params = "other.toml", or wait for it'
                 raise refused(config.path, ("run", "params"), found, remedy) from None
         yield
+
+
+def moved_last(folder: Path) -> str:
+    """The run that a master last moved in this folder: `sole_writer` keeps its name in a lock."""
+    with suppress(OSError, ValueError):  # a folder of another user, or without a lock
+        last = max((folder / WORK).glob("*.lock"), key=lambda lock: lock.stat().st_mtime)
+        return last.read_text().rpartition(" in ")[0].removeprefix("run ")
+    return ""
