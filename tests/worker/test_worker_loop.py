@@ -697,6 +697,7 @@ def test_work_is_left_where_a_run_goes_on_that_it_takes(over, left, run, store, 
     client.renew([], Measured())
     assert client.work_left() is left
     assert ("this worker leaves out the run first" in caplog.text) is not left
+    assert ("waiting for first: its games are claimed" in caplog.text) is left
     assert "no master" not in caplog.text
     run.store.release_master_lease(run.master)
     DatabaseClient(store, new_worker("w", **over), LEASE, QUICK).renew([], Measured())

@@ -218,11 +218,13 @@ class DatabaseClient:
         text = f"there is nothing that this worker may play: {printable(reason, _MAX_REASON)}"
         if awaited := [left for left, obstacle in found.items() if obstacle is None]:
             runs = printable(", ".join(dict.fromkeys(left.run for left in awaited)), _MAX_REASON)
-            text = (
-                f"no master moves {runs}: `spsa-master run`, `validate`, or `resume` if it is "
-                "paused, goes on with it"
-            )
-        self._warn("idle", None if any(left.has_master for left in awaited) else text)
+            text = f"waiting for {runs}: its games are claimed, or its engines are being built"
+            if not any(left.has_master for left in awaited):
+                text = (
+                    f"no master moves {runs}: `spsa-master run`, `validate`, or `resume` if it is "
+                    "paused, goes on with it"
+                )
+        self._warn("idle", text)
 
     def _warn(self, about: str, text: str | None) -> None:
         """Say this of a matter, unless it was the last that was said of it."""
