@@ -313,8 +313,10 @@ def test_a_foreign_engine_gets_the_options_of_its_row_alone(staged, tmp_path, mo
             stored(GameSettings, told, "game_settings")
 
 
-def test_a_cache_forgets_the_oldest_engines(tmp_path, monkeypatch):
-    monkeypatch.setattr("worker.batches.jobs._KEPT", 2)
+@pytest.mark.parametrize("limits", [{"_KEPT": 2}, {"_LEAST": 1, "_KEPT_BYTES": 2}])
+def test_a_cache_forgets_the_oldest_engines(tmp_path, monkeypatch, limits):
+    for name, most in limits.items():
+        monkeypatch.setattr(f"worker.batches.jobs.{name}", most)
     stored = {hashlib.sha256(text).hexdigest(): text for text in (b"b", b"a", b"c")}
     cache = JobMaker(tmp_path / "cache", stored.get)
     for age, sha256 in enumerate(stored):

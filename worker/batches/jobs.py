@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from math import inf
 from pathlib import Path
 
@@ -29,7 +30,8 @@ from worker.runner.position import Position
 
 log = logging.getLogger(__name__)
 
-_KEPT = 128  # engines that stay in the cache, the latest ones; every iteration brings two
+_KEPT, _KEPT_BYTES = 128, 2**32  # the latest files stay in the cache; each iteration brings two
+_LEAST = 16  # of large files: those that are played now
 
 KEPT_SECONDS = 7_200.0
 """A speed is measured again after so long: a machine gets hot, or gets other work."""
@@ -162,7 +164,10 @@ class JobMaker:
         # Another worker that runs one of these keeps the file open until its engine ends.
         with suppress(FileNotFoundError):  # another worker has just removed one, too
             copies = [path for path in self.folder.iterdir() if len(path.name) == 64]
-            for path in sorted(copies, key=lambda path: -path.stat().st_mtime)[_KEPT:]:
+            copies.sort(key=lambda path: -path.stat().st_mtime)
+            sums = accumulate(path.stat().st_size for path in copies)
+            fits = sum(size <= _KEPT_BYTES for size in sums)
+            for path in copies[min(_KEPT, max(_LEAST, fits)) :]:
                 path.unlink()
 
 
