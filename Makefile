@@ -20,7 +20,7 @@ help:
 	@echo "make bench-information  what a CPU second of games teaches, by book, limits and adjudication (benches/RESULTS.md)"
 	@echo "make bench-page      the page of a run in Chromium, response times (benches/RESULTS.md)"
 	@echo "make docs         write the tables of docs/configuration.md from the models of the keys"
-	@echo "make tutorial    play docs/tutorial.md and write its output into it (ten minutes)"
+	@echo "make tutorial    play docs/tutorial.md and write its output into it (some minutes)"
 	@echo "make format       let ruff format the code"
 
 $(VENV)/bin/python:

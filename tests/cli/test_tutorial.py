@@ -47,8 +47,8 @@ def test_its_walks_say_what_it_shows(tmp_path):
 
 
 def form(text):
-    """What each line is about, and the headings of the tables; not alarms and workers."""
+    """What each line is about, and the headings of tables; no alarms, workers, or git's commit."""
     parts = re.split(r"^workers *$", text, flags=re.MULTILINE)[0].splitlines()
     labels = [found[1] for line in parts if (found := re.match(r"  ([a-z ]+):", line))]
     heads = [" ".join(line.split()) for line in parts if line.startswith(("name ", "number "))]
-    return [*(one for one in labels if one != "alarm"), *heads]
+    return [*(one for one in labels if one not in ("alarm", "source")), *heads]

@@ -172,7 +172,7 @@ def write(folder: Path, before: Mapping[str, str]) -> None:
     """
     page = text()
     for command, shown in transcripts():
-        now = before.get(command) or output_of(command, folder)
+        now = before.get(command) or output_of(command, folder).replace(str(folder), _HOME)
         page = page.replace(f"$ {command}\n{shown}", f"$ {command}\n{now}")
     lines = (folder / "run.log").read_text().splitlines()
     told = "\n".join(one for one in lines if one.startswith(f"iteration {_ITERATION} "))
