@@ -590,6 +590,13 @@ def test_a_worker_claims_renews_and_ends_when_it_is_due(client, asked, run, now)
             assert client.claim.call_count == number
         assert worker.is_over == (wait > 1.0)
         now[0] += 0.01
+    worker._start = Mock()
+    client.claim = Mock(side_effect=[Mock(), None, None])
+    for late in (0.0, 0.99, 0.01):  # a batch was claimed: the next wait is the first one again
+        assert client.claim.call_count == 2 * (late > 0.0)
+        now[0] += late
+        worker.turn()
+    assert client.claim.call_count == 3
 
 
 def test_when_a_worker_without_a_batch_ends_and_how(now):
