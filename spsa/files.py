@@ -120,6 +120,19 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def lock_text(run: str, database: str) -> str:
+    """What the master that writes a params.toml leaves in its lock in the folder `WORK`."""
+    return f"run {run} in {database}"
+
+
+def moved_last(folder: Path) -> str:
+    """The run that a master moved last beside this config.toml, by the newest lock; else ""."""
+    with suppress(OSError, ValueError):  # a folder of another user, or without a lock
+        last = max((folder / WORK).glob("*.lock"), key=lambda lock: lock.stat().st_mtime)
+        return last.read_text().rpartition(" in ")[0].removeprefix("run ")
+    return ""
+
+
 def remove_old(folder: Path, pattern: str = "*") -> None:
     """Remove the folders in it that fit the pattern and were not touched for a day."""
     for home in folder.glob(pattern):

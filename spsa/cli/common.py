@@ -15,6 +15,7 @@ from spsa.db import Store
 from spsa.db.tables import Run
 from spsa.db.url import TYPED_PASSWORD, has_password, url_in, with_absolute_path
 from spsa.errors import InvalidInput
+from spsa.files import moved_last
 from spsa.output import echo
 
 if TYPE_CHECKING:
@@ -123,8 +124,6 @@ def chosen_run(store: Store, name: str | None) -> Run:
     """The run of this name, or the one that a master of this folder moved last, or the newest."""
     if name is not None:
         return store.run(name)
-    from spsa.master.loop import moved_last  # late: it brings what builds and plays
-
     config = click.get_current_context().params["config"]
     return store.find_run(moved_last(Path(config or "config.toml").parent)) or store.run()
 

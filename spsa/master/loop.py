@@ -17,12 +17,11 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from math import inf
-from pathlib import Path
 
 from spsa.algorithms.tuning import Tuning
 from spsa.config.document import refused
@@ -33,7 +32,7 @@ from spsa.db.master_queries import NewIteration, Sides
 from spsa.db.run_view import MasterLease, RunView
 from spsa.db.tables import Iteration, Run
 from spsa.errors import BuildFailed, DatabaseUnreachable, MasterLeaseLost, TuningError
-from spsa.files import WORK
+from spsa.files import WORK, lock_text
 from spsa.history.replay import updated
 from spsa.lifecycle import RunStatus
 from spsa.master.decide import Decision, next_decision, oldest
@@ -245,7 +244,7 @@ def sole_writer(config: Config, run: str) -> Iterator[None]:
 
     The kernel drops the lock with its process. Further masters of the run may wait for its end.
     """
-    path, me = config.run.params.resolve(), without_passwords(f"run {run} in {config.database.url}")
+    path, me = config.run.params.resolve(), without_passwords(lock_text(run, config.database.url))
     lock = path.parent / WORK / f"{path.name}.lock"
     lock.parent.mkdir(exist_ok=True)
     with lock.open("a") as file:
@@ -258,11 +257,3 @@ def sole_writer(config: Config, run: str) -> Iterator[None]:
                 remedy = 'give this run a file of its own, params = "other.toml", or wait for it'
                 raise refused(config.path, ("run", "params"), found, remedy) from None
         yield
-
-
-def moved_last(folder: Path) -> str:
-    """The run that a master last moved in this folder: `sole_writer` keeps its name in a lock."""
-    with suppress(OSError, ValueError):  # a folder of another user, or without a lock
-        last = max((folder / WORK).glob("*.lock"), key=lambda lock: lock.stat().st_mtime)
-        return last.read_text().rpartition(" in ")[0].removeprefix("run ")
-    return ""
