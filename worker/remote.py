@@ -63,8 +63,8 @@ class RemoteStore:
     """The server at the URL `where`, a `WorkerStore` for the machine with this token.
 
     TLS certificates are compared with the system's authorities, or those of SSL_CERT_FILE. A
-    redirect is not followed, because it would send the token elsewhere. `meanwhile` is called
-    between the parts of a download.
+    redirect is not followed, because it would send the token elsewhere. `on_chunk` is called
+    after each part of a download.
 
     Every call raises DatabaseUnreachable if there is no response that this version understands,
     NotPermitted for a token that is unknown or revoked, and SchemaMismatch if the server speaks
@@ -73,7 +73,7 @@ class RemoteStore:
 
     def __init__(self, url: str, token: str) -> None:
         self.where, self.token = url, token
-        self.meanwhile: Callable[[], None] = lambda: None
+        self.on_chunk: Callable[[], None] = lambda: None
         self._public = {"User-Agent": f"spsa-worker/{__version__}"}
         secret = {"Authorization": f"Bearer {token}", "X-Spsa-Protocol": str(PROTOCOL)}
         self._private = self._public | secret
@@ -98,7 +98,7 @@ class RemoteStore:
 
     def file(self, sha256: str) -> bytes | None:
         """The bytes; None also if no live claim of this machine names them any more."""
-        return self._file(f"/worker/files/{sha256}", self.meanwhile)
+        return self._file(f"/worker/files/{sha256}", self.on_chunk)
 
     def upload_build(self, held: HeldBuild, side: str, content: bytes) -> BuiltFile:
         path = f"/worker/builds/{held.build_id}/{held.claim_id}/{side}"
@@ -124,9 +124,9 @@ class RemoteStore:
         except (TuningError, KeyError) as error:
             raise self._not_understood(path, str(error)) from error
 
-    def _file(self, path: str, meanwhile: Callable[[], None]) -> bytes | None:
+    def _file(self, path: str, on_chunk: Callable[[], None]) -> bytes | None:
         """None if there is no such file, or this machine may not have it."""
-        response, data = self._response("GET", path, timeout=TRANSFER, meanwhile=meanwhile)
+        response, data = self._response("GET", path, timeout=TRANSFER, on_chunk=on_chunk)
         if response.status == 200:
             return data
         kind, error = self._refusal(response, data)
@@ -140,7 +140,7 @@ class RemoteStore:
         path: str,
         body: bytes = b"",
         timeout: urllib3.Timeout = USUAL,
-        meanwhile: Callable[[], None] = lambda: None,
+        on_chunk: Callable[[], None] = lambda: None,
     ) -> tuple[urllib3.BaseHTTPResponse, bytes]:
         """The response and its content. No token is sent with what is public."""
         headers = self._public if path in _PUBLIC else self._private
@@ -160,7 +160,7 @@ class RemoteStore:
                     data += chunk
                     if len(data) > MAX_BYTES:
                         raise DatabaseUnreachable(f"{self.where} sends more than {MAX_BYTES} bytes")
-                    meanwhile()
+                    on_chunk()
         except (HTTPError, OSError) as error:
             told = str(error).rpartition("): ")[2]  # without the class of the connection
             reason = f"{self.where} does not respond: {printable(told, 200)}"

@@ -154,7 +154,7 @@ _DAY = 86_400.0
 def metrics(runs: Sequence[Run], statuses: Sequence[Status], members: Sequence[FleetMember]) -> str:
     """All runs in short, those of `statuses` in detail, and the workers of a day, for Prometheus.
 
-    Each process is a worker with a name of its own, so all of them would become ever more.
+    Each process of a worker has a name of its own, so the list would grow for ever.
     """
     by_run = [({"run": run.name}, run) for run in runs]
     in_detail = [({"run": one.run.name}, one) for one in statuses]

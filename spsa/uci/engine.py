@@ -6,7 +6,7 @@ wait has a deadline, every line a maximum length, and every number a range.
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Self
 
@@ -191,15 +191,20 @@ class UciEngine:
         deadline = time.monotonic() + seconds
         with suppress(Overdue):
             while time.monotonic() < deadline:
-                while (end := self._output.find(b"\n", 1)) >= 0:
-                    line = bytes(self._output[:end]).strip()
-                    del self._output[:end]
+                for line in self._complete_lines():
                     if line == wanted:
                         return
                     hear(line.decode("utf-8", "replace"))
                 _refuse_endless(self._output)
                 self._process.read(self._output, deadline)
         raise EngineFault("hang", f"no {wanted.decode()} within {seconds:g} s")
+
+    def _complete_lines(self) -> Iterator[bytes]:
+        """Take the lines that have come whole out of the output, one by one."""
+        while (end := self._output.find(b"\n", 1)) >= 0:
+            line = bytes(self._output[:end]).strip()
+            del self._output[:end]
+            yield line
 
     def _refuse_unasked_move(self) -> None:
         if b"bestmove" in self._output + self._process.unread():

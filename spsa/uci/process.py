@@ -36,7 +36,7 @@ class Overdue(Exception):
 
 
 class Stopped(Exception):
-    """Nobody needs what the engine would write next."""
+    """`is_stopped` ended a wait for an engine: its game is broken off."""
 
 
 class EngineProcess:

@@ -231,7 +231,7 @@ def test_a_file_is_fetched_in_parts_and_a_lease_renewed_between_them(
     """What is too large, or arrives damaged, is as if there were no server."""
     worker, claim = held
     renewed: list[set[str]] = []
-    store.meanwhile = lambda: renewed.append(store.renew(worker, ["mine"], 60.0))
+    store.on_chunk = lambda: renewed.append(store.renew(worker, ["mine"], 60.0))
     assert sha256(store.file(claim.plus.sha256)) == claim.plus.sha256
     assert renewed.count({"mine"}) == 4
     assert "pool is full" not in caplog.text, "there is a connection for each"

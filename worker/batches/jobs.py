@@ -166,7 +166,7 @@ class JobMaker:
             copies = [path for path in self.folder.iterdir() if len(path.name) == 64]
             copies.sort(key=lambda path: -path.stat().st_mtime)
             sums = accumulate(path.stat().st_size for path in copies)
-            fits = sum(size <= _KEPT_BYTES for size in sums)
+            fits = sum(total <= _KEPT_BYTES for total in sums)
             for path in copies[min(_KEPT, max(_LEAST, fits)) :]:
                 path.unlink()
 

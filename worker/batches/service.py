@@ -194,7 +194,7 @@ class Service:
                 jobs = job_maker(settings, store)
                 worker = Worker(client, pool, jobs, settings, self._received, show, updates)
                 if updates.store is not None:
-                    updates.store.meanwhile = worker.keep_leases
+                    updates.store.on_chunk = worker.keep_leases
                 return worker.run()
         finally:
             restarts = isinstance(sys.exception(), Restart)
