@@ -37,7 +37,7 @@ _FOLDERS = (".", "src", "Source", "source", "engine", "engine/src")
 _NAMES = ("EXE", "TARGET", "BIN_NAME", "BINARY", "PROGRAM", "BIN", "NAME", "ENGINE", "OUT")
 """What Makefiles call their program; EXE, as test frameworks have it, first."""
 _PROGRAM = re.compile(
-    rf"^[ \t]*({'|'.join(_NAMES)})[ \t]*[:?]?=[ \t]*[\"']?([^\s\"']+)", re.MULTILINE
+    rf"^[ \t]*({'|'.join(_NAMES)})[ \t]*[:?]?=[ \t]*[\"']?(?!-)([^\s\"']+)", re.MULTILINE
 )
 _CMAKE_TESTS = re.compile(r'(?i)\boption\s*\(\s*(\w*tests?(?:ing)?)\s(?:"[^"]*"|[^()"])*\bon\s*\)')
 """Tests that are built unless they are switched off, often with a library that is downloaded."""

@@ -66,7 +66,8 @@ _ADVICE = (
     ),
     (
         r"(No such file|not find|couldn't read|not found|No rule).*(\.(nnue|bin|net)\b|weights)"
-        r"|\.(nnue|bin|net)\b.*(No such file|not found|be opened)|s:\d+: Error: file not found:",
+        r"|\.(nnue|bin|net)\b.*(No such file|not found|be opened|no known rule)"
+        r"|s:\d+: Error: file not found:",
         "a network that it includes is missing: put that into the source",
     ),
     (

@@ -56,14 +56,14 @@ _RESULT = re.compile(r"\breturn\b|=>|^[^=(]*$")
 """A clause that may be what its function is worth."""
 _SCORE = re.compile(
     r"(?i)\w*(score|point|power|eval|value|alpha|beta|depth|bonus|penal|material|mobil|margin|reduc|safety|danger"
-    r"|hist|delta|divis|weight|threat|psq|opening|(end|mid)game|middle|window|[a-z](?-i:Mg|Eg|MG|EG|Val))\w*"
+    r"|hist|delta|divis|exten|weight|threat|psq|opening|(end|mid)game|middle|window|[a-z](?-i:Mg|Eg|MG|EG|Val))\w*"
     r"|mg|eg|r|val?|ply|lmr|\w*_(mg|eg)|[me]g_\w*|see\w*"
 )
 """Names of scores and depths, and of what is added to them."""
 
 _SURE = (
     r"ASP(IRATION)?|BACKWARDS?|BLOCKADE|BONUS(ES)?|CONNECTED|DOUBLED|EXTENSION|FP|FUTILITY|HANGING|IID|IIR"
-    r"|ISOLATED|LEVER|LM[PR]|MALUS|MARGINS?|MATERIAL|MOBILIT(Y|IES)|MULTICUT|NMP|OUTPOSTS?|PASSED|PASSERS?"
+    r"|ISOLATED|LEVER|LM[PR]|MALUS|F?MARGINS?|MATERIAL|MOBILIT(Y|IES)|MULTICUT|NMP|OUTPOSTS?|PASSED|PASSERS?"
     r"|PEN|PENALT(Y|IES)|PHALANX|PROBCUT|PRUN(E|ING)|P?VAL(UES?)?|RAZOR(ING)?|REDUC(E|TIONS?)|RFP|SHELTER"
     r"|SINGULAR|STORM|TEMPO|THREATS?|TRAPPED|UNSTOPPABLE|WEIGHTS?"
 )
@@ -78,7 +78,7 @@ _OF_BOARD = (
     r"\w*(ATTACK|BISHOP|CAPTURE|CENT(ER|RE)|CHECK|CONNECT|DELTA|DISTANCE|DIVISOR|ENEM|EXTEN|HIST|KING|KNIGHT"
     r"|LIMIT|MAJOR|MALUS|MATER|MINOR|MOB|MODIF|NULL|OPENING|OUTPOST|PASS(?!ANT)|PAWN|PENAL|PHALANX|PROMO|PRUN"
     r"|QUEEN|RAZOR|ROOK|SCAL|SHIELD|SPACE|THREAT|THRES|TROPISM|UNDEFENDED|WEIGHT)\w*|(FUT|ISO|PIN|RED|VAL)\w*"
-    r"|ADJ(USTMENT)?|BASE|BATTERY|CASTLING|DECAY|DEPTH|DISCOUNT|DIV(ISOR|ISION)?|FACTOR|GAIN|HANG|HOLE"
+    r"|ADJ(USTMENT)?|BASE|BATTERY|CASTLING|DECAY|DEPTH|DISCOUNT|EXT|DIV(ISOR|ISION)?|FACTOR|GAIN|HANG|HOLE"
     r"|KS|LAZY|LOOSE|OFFSET|OPEN|ORDERING|PAIR|PIECES?|R|RULE|SE|SQUARES?|TABLES?"
 )
 """Words that stand for the board or a program as well: only in files of strength."""
