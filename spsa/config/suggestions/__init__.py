@@ -37,9 +37,6 @@ _FEW = 0.1
 _LONGEST = 80
 """Characters of a line of source that are shown."""
 
-_ENUMERATED = re.compile(rb"\s*+,(?>\s|//[^\n]*+|/\*(?>.*?\*/))*+\w+\s*[,}]", re.DOTALL)
-"""What stands behind a number that the next enumerator counts on from; it never tries back."""
-
 _INDEX = re.compile(r"(\[|\.\d).*")
 """What stands behind the fields of a struct, of which each is a constant of its own."""
 
@@ -127,17 +124,15 @@ def _of_file(
     file: SourceFile, told: against.Told, evidence: Evidence, makers: set[str]
 ) -> Iterator[_Found]:
     """All the numbers of a file."""
-    rank, numbered, copies = against.rank_of_file(file.name), _numbered(file), _copies(file)
+    rank, numbered = against.rank_of_file(file.name), _numbered(file)
     for one in file.constants:
         are_signs = not one.single and all(abs(e.number) in (0, 1) for e in one.numbers())
         guessed = (
             against.NUMBERED if id(one) in numbered else "",
-            against.COPY if id(one) in copies else "",
             *told.against(one),
             against.to_coarse(one, _name(one)),
             against.SIGNS if are_signs else "",
             against.to_name(_name(one)),
-            against.to_scope(one.scope),
         )
         for found in _of_constant(file, one, told, makers):
             named = against.to_name(found.name), evidence.lacks(one, found.name, rank)
@@ -148,13 +143,13 @@ def _of_file(
 
 
 def _numbered(file: SourceFile) -> set[int]:
-    """The ids of constants that count up or down, or double, or from which enumerators count."""
+    """The ids of constants that count up or down, or double."""
     alone = [
         (id(one), one.single)
         for one in file.constants
         if one.kind is Kind.CONSTANT and isinstance(one.single, Element)
     ]
-    found = {each for each, element in alone if _ENUMERATED.match(file.content, element.end)}
+    found = set[int]()
     for factor, more in ((1, 1), (1, -1), (2, 0)):
         run: list[tuple[int, Number]] = []
         for one, element in alone:
@@ -166,19 +161,6 @@ def _numbered(file: SourceFile) -> set[int]:
             if len(run) >= (2 if 1000 <= first < 10_000 and more else least):
                 found.update(each for each, _ in run)
     return found
-
-
-def _copies(file: SourceFile) -> set[int]:
-    """The ids of all that a class holds, if each is also a constant outside, with its numbers."""
-    outside = {_written(one) for one in file.constants if not one.scope}
-    by_class = groupby(file.constants, key=lambda one: one.scope)
-    classes = [[*each] for scope, each in by_class if scope]
-    whole = [each for each in classes if len(each) > 2 and outside.issuperset(map(_written, each))]
-    return {id(one) for each in whole for one in each}
-
-
-def _written(one: SourceConstant) -> tuple[object, ...]:
-    return one.name, *(element.number for element in one.numbers())
 
 
 def _of_constant(

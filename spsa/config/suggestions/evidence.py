@@ -31,7 +31,6 @@ _SUM = re.compile(r"\b(\w+)\s*[-+]=(?!=)([^;{}]*);")
 
 _CLAUSE = re.compile(r"[;{}]|&&|\|\|")
 _CONDITION = re.compile(r"\((?:[^()]|\([^()]*\))*+\)(?=\s*\?)")
-_INDEX = re.compile(r"\[[^\[\]]*\]")
 _BLOCK = r"\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\}"
 _OF_NETWORK = re.compile(rf"\bif\b([^{{}};<>=!]*)(\breturn\b[^{{}};]*;|{_BLOCK})")
 """if (USE_NNUE && options.net) { ... return score; }"""
@@ -86,15 +85,13 @@ _OF_BOARD = (
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The names that are read (none: not known), of functions that are not called, beside a score,
-    and only by the order of moves.
+    """The names that are read (none: not known), beside a score, and only by the order of moves.
 
     `whole` is the text of all files in small letters, without underscores: a macro may make
     `rfp_margin()` of RFP_MARGIN.
     """
 
     read: set[str] = field(default_factory=set)
-    idle: set[str] = field(default_factory=set)
     weighed: set[str] = field(default_factory=set)
     ordering: set[str] = field(default_factory=set)
     whole: str = ""
@@ -111,13 +108,11 @@ class Evidence:
         places = [e.location.accesses for e in one.numbers()]
         own = {one.name, *(str(access.position) for each in places for access in each)}
         is_told, parts = one.kind is Kind.MACRO, against.words("_".join((*one.scope, name)))
-        is_idle = not self.idle.isdisjoint(one.scope[-1:]) or self.read.isdisjoint(own)
-        if self.read and not is_told and is_idle:
+        if self.read and not is_told and self.read.isdisjoint(own):
             return against.UNREAD
-        if not is_told and (one.name in self.ordering or _ORDERING.fullmatch(one.name)):
+        if not is_told and one.name in self.ordering:
             return against.ORDERED
         is_pair = any(end.field and end.position == 1 for each in places for end in each[-1:])
-        is_pair = is_pair and any(abs(e.number) > 2 for e in one.numbers())  # no knight's move
         used = is_pair or is_told or not self.read or not self.weighed.isdisjoint(own)
         clear = f"{_SURE}|{_CLEAR}|{_OF_BOARD}" if rank > 0 else f"{_SURE}|{_CLEAR}"
         speaks = against.holds(clear if used else _SURE, parts) or (is_told and rank > 0)
@@ -128,17 +123,16 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
     """From all that search and evaluation call, and from what fills what they read."""
     plain = [against.NO_CODE.sub(" ", file.text) for file in files]
     texts: dict[str, list[str]] = {}
-    ordering, others, stated = set[str](), set[str](), set[str]()
-    for name, whole, text in _running(files, plain):
-        stated.update({*_NAME.findall(whole)} - {name})
+    ordering, others = set[str](), set[str]()
+    for name, text in _running(files, plain):
         is_order = _ORDERING.fullmatch(name)
         asked = text if is_order else _COMPARED.sub("", text)
         (ordering if is_order else others).update({*_NAME.findall(asked)} - {name})
         texts.setdefault(name, []).append(text)
     weighed = {name for text in plain for name in _weighed(text)}
-    found = Evidence(set(), set(), weighed, ordering - others, _squeezed("\n".join(plain)))
+    found = Evidence(set(), weighed, ordering - others, _squeezed("\n".join(plain)))
     outer = {n for f in files if _OF_OTHERS.fullmatch(f.name) for n, _ in f.definitions} | {"main"}
-    begin = set(filter(_STRENGTH.fullmatch, texts.keys() - (stated - ordering - others)))
+    begin = set(filter(_STRENGTH.fullmatch, texts))
     sums: list[tuple[str, set[str]]] = []
     evaluations = {name for name in begin if "eval" in name.lower()}
     outside = {""} & texts.keys() if begin else set[str]()
@@ -149,7 +143,6 @@ def evidence_of(files: Collection[SourceFile]) -> Evidence:
         own = texts.keys() - outer
         filling = {name for name in own if any(_writes(t, found.read) for t in texts[name])}
         _follow(found, sums, texts, filling)
-    found.idle.update(texts)
     return found
 
 
@@ -182,8 +175,8 @@ def _turns_network_on(one: SourceConstant) -> bool:
     return on and "NNUE" in against.words(one.name)
 
 
-def _running(files: Collection[SourceFile], plain: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """The functions and the values outside of them, each whole and with the part that can run.
+def _running(files: Collection[SourceFile], plain: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The functions and the values outside of them, each the part that can run.
 
     `plain` are the texts of the files without comments.
     """
@@ -194,8 +187,7 @@ def _running(files: Collection[SourceFile], plain: Iterable[str]) -> Iterator[tu
         zero={name for text in plain for name in _ZERO.findall(text)},
     )
     for name, text in (definition for file in files for definition in file.definitions):
-        whole = against.NO_CODE.sub(" ", text)
-        yield name, whole, settled.running(name, whole)
+        yield name, settled.running(against.NO_CODE.sub(" ", text))
 
 
 class _Settled(NamedTuple):
@@ -205,16 +197,11 @@ class _Settled(NamedTuple):
     missing: set[str]
     zero: set[str]
 
-    def running(self, name: str, text: str) -> str:
+    def running(self, text: str) -> str:
         """The part of a function that can run."""
         for never in _NEVER_RUN:
             text = never.sub(r"\1", text)
-        text = _GUARDED.sub(self._guarded, text)
-        if not self.networks:
-            return text
-        # USE_NNUE ? network(board) : evaluation(board);
-        text = re.sub(rf"\b(?:{'|'.join(self.networks)})\s*\?([^:;?]*):[^;]*;", r"\1;", text)
-        return self._until_network(text) if "eval" in name.lower() else text
+        return self._until_network(_GUARDED.sub(self._guarded, text))
 
     def _guarded(self, lines: re.Match[str]) -> str:
         off = self.missing if "def" in lines["asks"] else self.missing | self.zero
@@ -229,25 +216,21 @@ class _Settled(NamedTuple):
 
 
 def _weighed(text: str) -> Iterator[str]:
-    """The names beside a score or a depth, and in no index.
+    """The names beside a score or a depth.
 
     In `score += (a && b) ? PAIR : 0` the condition does not part PAIR from the score.
     """
-    for clause in (*_CLAUSE.split(text), *_CLAUSE.split(_CONDITION.sub("", text))):
-        scores = {name for name in _NAME.findall(clause) if _SCORE.fullmatch(name)}
-        yield from (name for name in _outside(clause) if scores - {name})
+    for clause in _CLAUSE.split(_CONDITION.sub("", text)):
+        names = _NAME.findall(clause)
+        scores = {name for name in names if _SCORE.fullmatch(name)}
+        yield from (name for name in names if scores - {name})
 
 
 def _results(function: str, text: str) -> Iterator[str]:
     """The names in what a function results in whose own name is a score's."""
     if _SCORE.fullmatch(function):
         for clause in filter(_RESULT.search, _CLAUSE.split(text)):
-            yield from _outside(clause)
-
-
-def _outside(clause: str) -> list[str]:
-    """The names that are in no index, nor in one of an index."""
-    return _NAME.findall(_INDEX.sub("", _INDEX.sub("", clause)))
+            yield from _NAME.findall(clause)
 
 
 def _writes(text: str, names: set[str]) -> bool:

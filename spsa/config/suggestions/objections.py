@@ -10,7 +10,6 @@ from typing import NamedTuple
 from spsa.builds.sources.constant import Element, Kind, SourceConstant, SourceFile
 
 NUMBERED = "numbered one after the other, as indexes and flags are"
-COPY = "a copy of numbers that stand beside it, as a tuner has"
 SET_ANEW = "no more than a default: another value is set in its place"
 LIMIT = "a limit of the option whose default stands beside it"
 COUNTED = "the length or an index of an array"
@@ -137,11 +136,6 @@ def to_name(name: str) -> str:
     return _first(_OF_NAME, name)
 
 
-def to_scope(scope: Sequence[str]) -> str:
-    """Why what stands in a function or a class of this name is not tunable."""
-    return _OF_PHASE.reason if scope and _OF_PHASE.holds(words(scope[-1])) else ""
-
-
 def to_declared(name: str, maker: str = "") -> str:
     """Why a number with a range of its author is not tunable, by its name or by its macro's."""
     return _first(_OF_OPTION, name.replace(" ", "_")) or _first(_OF_MAKER, maker)
@@ -178,19 +172,17 @@ _OF_NUMBER: Sequence[tuple[str, Callable[[Element, float], bool]]] = (
     (ZERO, lambda _, size: size == 0),
     (
         "so large or so small that it looks like a limit or a tolerance",
-        lambda _, size: size < 1e-5 or size >= 1_000_000 or size in (32767, 32768, 65535, 65536),
+        lambda _, size: size < 1e-5 or size >= 1_000_000,
     ),
     (
         _SIZE,
         lambda e, size: (
             (w := words(re.sub(r"\W+", "_", str(e.location))))[-1:] == ["TABLE"]
             or ("MAX" in w and (size in _GRAINS or size >= 20_000))
-            or (w[-1:] == ["KING"] and (size >= 5000 or of_piece(e.location.name)))
-            or (size >= 15_000 and of_piece(e.location.name) and e.location.accesses != ())
             or (w[-1:] == ["DEPTH"] and (e.number < 0 or size in (64, 99, 100, 127, 128)))
         ),
     ),
-    (_ROUND, lambda e, size: e.number in _SIZES or (size >= 50_000 and e.number % 1000 < 10)),
+    (_ROUND, lambda e, _: e.number in _SIZES),
     (_ROUND, lambda _, size: size >= 10_000 and (size + 3) % 10_000 < 7),
     (
         _ROUND,
@@ -222,18 +214,10 @@ def of_piece(name: str) -> bool:
 
 
 NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
-_SIZED = re.compile(r"\b(?!return\b)[a-z]\w*\s+(\w+)(?:\[\w+\])*\[(\d{1,9})\]")
-"""A table, and its last length: int LMP[2][16]."""
 _PHASED = re.compile(r"(?i)\b\w*(?:phase|game_?factor)\w*\s*[-+]?=(?!=)([^;{}]*)")
 """What the phase of a game is made of: phase += count(KNIGHTS) * KNIGHT_WEIGHT;"""
-_NAMED_VALUES = re.compile(r"\b(\w+)[ \t]+[\w:]+\s*=?\s*\{(\s*\.\w+\s*=[^{}]*)\}")
-_FIELD = re.compile(r"\.(\w+)\s*=(?!=)")
-"""Params tuned = {.margin = 80, .depth = 3};"""
-_HANDED_ON = re.compile(r"\b(\w+)(?:\.|->)(\w+)\s*=\s*(?:(?:(\w+)(?:\.|->))(?:m_)?|m_)\2_?\s*;")
-"""limits.margin = options.margin; or m_margin."""
 _BY_OPTION = re.compile(r'(?im)^[ \t]*(\w+)\s*=[^=;"{}]*option\w*\s*[(\[]\s*"')
 """razor_margin = get_option("Razor Margin");"""
-_OF_TYPE = re.compile(r"\b(\w+)[ \t]*[&*]*[ \t]+[&*]*(\w+)\s*[;,)({=]")
 _TRUTH = re.compile(rb"[^\n]*?\b(true|false)\b")
 
 
@@ -247,8 +231,7 @@ class Told(NamedTuple):
     left_out: set[tuple[str, bool | None]]
 
     def against(self, one: SourceConstant) -> Iterator[str]:
-        own = {one.name, "::".join((*one.scope[-1:], one.name))}
-        return (reason for reason, names in self.names.items() if not own.isdisjoint(names))
+        return (reason for reason, names in self.names.items() if one.name in names)
 
 
 def told_by(files: Collection[SourceFile]) -> Told:
@@ -264,7 +247,7 @@ def told_by(files: Collection[SourceFile]) -> Told:
             LIMIT: {f"{end}_{name}" for name in defaults for end in ("MAX", "MIN")},
             COUNTED: {name for file in files for name in (*file.lengths, *_reaching(file))},
             PHASE: counts.intersection(_VALUE.findall(" ".join(chain(*phased)))),
-            SET_ANEW: {name for file in files for name in _set_anew(file.text)},
+            SET_ANEW: {name for file in files for name in _BY_OPTION.findall(file.text)},
         },
         left_out={
             key for key, n in told.items() if n < told[key[0], not key[1]] and key[1] is not None
@@ -277,27 +260,12 @@ def _reaching(file: SourceFile) -> Iterator[str]:
     kinds = (Kind.CONSTANT, Kind.VARIABLE)
     tables = (one for one in file.constants if not one.single and one.kind in kinds)
     sizes = [(words(one.name), len(one.items)) for one in tables]
-    sizes += [(words(name), int(size)) for name, size in _SIZED.findall(file.text)]
     for one in file.constants:
         *begin, last = [word for word in words(one.name) if word != "MAX"] or [""]
         if begin and last == "DEPTH" and isinstance(one.single, Element):
             left = (size - one.single.number for name, size in sizes if name[: len(begin)] == begin)
             if not {0, 1}.isdisjoint(left):
                 yield one.name
-
-
-def _set_anew(text: str) -> Iterator[str]:
-    """What has the value of an option, and fields, as Limits::margin, that all objects replace."""
-    yield from _BY_OPTION.findall(text)
-    text = NO_CODE.sub("", text)
-    for made, values in _NAMED_VALUES.findall(text):
-        yield from (f"{made}::{name}" for name in _FIELD.findall(values))
-    handed = _HANDED_ON.findall(text)
-    types = {name: set[str]() for to, _, source in handed for name in (to, source)}
-    for made, name in _OF_TYPE.findall(text) if handed else ():
-        types.get(name, set()).add(made)
-    for to, name, source in handed:
-        yield from (f"{made}::{name}" for made in types[to] - types[source])
 
 
 def switch(file: SourceFile, element: Element) -> tuple[str, bool | None]:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, count, pairwise
 from math import ceil, floor, inf
-from statistics import median
 
 import spsa.config.suggestions.objections as against
 from spsa.builds.sources.constant import Bounds, Element, Kind, Opaque, SourceConstant, SourceFile
@@ -155,13 +154,10 @@ def _within(found: Suggested, element: Element) -> Suggested:
 def of_numbers(name: str, found: Numbers, *, computed: bool) -> Iterator[Suggested]:
     """Each number of a constant, or with `computed` of an expression; a long table is one."""
     sizes = sorted(abs(element.number) for element in found.values() if element.number) or [0]
-    far = max(5000, 20 * median(sizes)) if len(sizes) > 3 else sizes[-1]
-    far = min(far, 5 * sizes[-2]) if 5 < len(sizes) < 9 else far
+    far = 5 * sizes[-2] if 5 < len(sizes) < 9 else sizes[-1]
     if len(sizes) in (6, 7) and against.of_piece(name) and not _RANKED.search(name):
-        values = [element.number for element in found.values() if element.number]
-        far = min(far, sizes[-2] * (1 if values[:6] == sizes[-6:] else 1.9))  # a king's
+        far = 1.9 * sizes[-2]  # a king's
     is_piece = against.of_piece(name) or _OF_PIECE.fullmatch(name) is not None
-    near = median(sizes) / 20 if len(sizes) > 4 and against.of_piece(name) else 0
     pairs = set[Location]() if computed else _pairs(found)
     table = _of_table(found, pairs)
     rows = {p: p.accesses[0].position for p, e in found.items() if p.accesses and e.number}
@@ -175,7 +171,7 @@ def of_numbers(name: str, found: Numbers, *, computed: bool) -> Iterator[Suggest
             centipawns=in_centipawns and not element.real,
             constant=str(place),
         )
-        is_apart = "" if near <= abs(element.number or near) <= far else against.APART
+        is_apart = against.APART if abs(element.number) > far else ""
         own = against.to_number(element, computed=computed)
         beyond = against.LAST_RANK if are_ranks and rows.get(place) == 7 else ""
         as_whole = table if table == against.LONG_TABLE else ""
@@ -195,7 +191,7 @@ def _pairs(found: Numbers) -> set[Location]:
         place
         for place in found
         for end in place.accesses[-1:]
-        if end.position in (0, 1) and (are_rows or (end.field and rows[place.accesses[:-1]] != 3))
+        if end.position in (0, 1) and (are_rows or end.field)
     }
 
 
@@ -215,9 +211,6 @@ def _of_table(found: Numbers, pairs: set[Location]) -> str:
         return against.SIGNS  # the moves of a piece
     if len(numbers) > 4 and len({*numbers} - {0}) == 1:
         return against.IN_TABLE
-    powers = [number for number in numbers if number] if 1 in numbers else numbers
-    if len(powers) > 4 and all(1 <= a < b and b % a == 0 for a, b in pairwise(powers)):
-        return against.NUMBERED
     are_two = len({place.accesses[:1] for place in found}) == 2
     if are_two and len(numbers) > 5 and numbers == numbers[::-1] != sorted(numbers):
         return against.IN_TABLE  # of each colour: one row is the other as its side sees it
@@ -249,9 +242,7 @@ def with_bounds(files: Mapping[str, SourceFile]) -> dict[str, SourceFile]:
         is_option, first = found.maker == PRINTED, found.numbers[0]
         if is_copy or (is_option and item.real and isinstance(first, int)):  # in another unit
             return item
-        ratio, is_given = item.number / (first or inf), len(found.numbers) > 2
-        has_unit = not (is_option and is_given) or 0.4 < ratio < 2.5 or item.number == first
-        parts = (found.numbers[n:] for n in range(len(found.numbers) - 1) if has_unit)
+        parts = (found.numbers[n:] for n in range(len(found.numbers) - 1))
         around = (p for p in parts if p[0] < p[1] and p[0] <= item.number <= p[1])
         return replace(item, beside=next(around, found.numbers), maker=found.maker)
 
