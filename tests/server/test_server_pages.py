@@ -129,9 +129,9 @@ def test_parameters_are_sorted(browser, played):
         page = html(browser, f"/parameters?{query}")
         return re.findall(r'class="name"><a href="/parameter[^"]*name=([^"]{6})', page)
 
-    for query in ("", "sort=name&order=descending", "sort=nothing"):
+    for query in ("", "sort=name&order=descending", "sort=nothing", "sort=steps+moved"):
         assert names(query) == ["margin", "%3Cimg"]
-    for query in ("sort=name", "sort=steps+moved"):
+    for query in ("sort=name", "sort=steps+moved&order=descending"):
         assert names(query) == ["%3Cimg", "margin"]
     assert html(browser, "/workers?sort=seen").count('<th scope="row"') == 4  # two void games
     assert html(browser, "/workers?sort=scale").count('<th scope="row"') == 4, "unknown ones, too"

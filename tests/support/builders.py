@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import floor, tanh
 from pathlib import Path
+from random import Random
 
 from asking import Store
 
@@ -194,10 +195,9 @@ def play(
 
 def _result_at(claim: Claim, elo: float) -> BatchResult:
     """Pairs whose half points are spread around the score by the batch's seed."""
-    total = Tally()
-    for pair in range(claim.pairs):
-        chance = ((claim.seed >> pair) % 1009) / 1009
-        points = min(4, floor(4 * score_of_elo(elo) + 2 * chance))
+    total, chance = Tally(), Random(claim.seed)
+    for _ in range(claim.pairs):
+        points = min(max(floor(1.5 + 2 * (tanh(elo / ELO_PER_SCORE) + chance.random())), 0), 4)
         total += Tally.of_pair(points // 2, points - points // 2)
     return BatchResult(
         tally=total,
@@ -207,11 +207,6 @@ def _result_at(claim: Claim, elo: float) -> BatchResult:
         plus_nodes=1000 * claim.pairs,
         minus_nodes=1000 * claim.pairs,
     )
-
-
-def score_of_elo(elo: float) -> float:
-    """The expected score, 0..1, of a player who is `elo` stronger."""
-    return (1 + tanh(elo / ELO_PER_SCORE)) / 2
 
 
 @dataclass(frozen=True)
@@ -253,10 +248,7 @@ class Stage:
         self.apply()
 
     def iterate(self, **over: object) -> None:
-        """One more iteration by the run's own rule; plus wins where it is larger.
-
-        `over` is what its reports say.
-        """
+        """One more iteration by the run's own rule; `over` is what its reports say."""
         run = self.now()
         rules = tuning_of(run)
         asked = rules.propose(run.state, run.theta, run.applied + 1)
@@ -271,7 +263,7 @@ class Stage:
             minus_parameters=asked.played.minus,
             perturbation_signs=asked.signs,
         )
-        self.play(60.0 * sum(asked.signs.values()) / max(1, len(asked.signs)), **over)
+        self.play(_ahead(run, asked.played.plus, asked.played.minus), **over)
         iteration = self.store.open_iterations(run.id)[0]
         update = updated(rules, run.state, run.theta, iteration)
         self.store.apply(self.master, iteration.id, run, update)
@@ -285,11 +277,19 @@ class Stage:
             "plus_parameters": space.rounded(space.steps(run.theta)),
             "minus_parameters": space.rounded(space.steps(run.start_theta)),
             "target_games": games,
+            **over,
         }
-        self.store.open_iteration(self.master, new_validation(**values | over))
-        self.play(20.0)
+        self.store.open_iteration(self.master, new_validation(**values))
+        self.play(_ahead(run, values["plus_parameters"], values["minus_parameters"]))
         one = self.store.iterations(run.id, purpose=Purpose.VALIDATE)[-1]
         self.store.complete_validation(self.master, one.id, 0.0)
+
+
+def _ahead(run: Run, plus: Mapping[str, float], minus: Mapping[str, float]) -> float:
+    """Elo of plus over minus: quadratic, best three steps up; without values it is at the start."""
+    space, start = Space.from_json(run.space), run.start_theta
+    away = [space.steps(start | values) - space.steps(start) - 3 for values in (plus, minus)]
+    return 9 * float((away[1] ** 2 - away[0] ** 2).mean())
 
 
 def stage(

@@ -14,7 +14,7 @@ _PARAMETERS = {
     "rook_value_endgame": (700, 350, 1700, 90),
     "bishop_value_opening": (420, 210, 1100, 60),
     "quiescence_delta_margin": (-160, -320, 600, 75),
-    "null_move_reduction": (2, 1, 6, 1),
+    "null_move_reduction": (2, 1, 4, 1),
     "late_moves_depth_1": (3, 1, 24, 1.5),
     "late_moves_depth_2": (4, 1, 32, 2),
     "razor_margin": (300, 0, 900, 40),
