@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import click
@@ -48,9 +49,9 @@ def list_(store: Store, run: str | None, as_json: bool) -> None:
         echo_json({"workers": records(WORKERS, found), "machines": records(_MACHINES, machines)})
         return
     terminal().print(TextTable(WORKERS, found) if found else WORKERS.empty)
-    if len(compared) > 1:
+    if chosen and len(compared) > 1:
         terminal().print(TextTable(MACHINES, compared))
-        echo(*(str(alarm) for one in compared for alarm in one.alarms))
+        echo(*(str(replace(it, run=chosen.name)) for one in compared for it in one.alarms))
     echo(*_without_workers(machines, {one.worker.host for one in found}))
 
 

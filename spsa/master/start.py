@@ -139,7 +139,8 @@ def prepare(config: Config, store: Store, space: Space, origin: Origin | None = 
         raise NothingToDo(
             f"run {known.name} is {known.status}, and params.toml stays as it is: `spsa-master "
             f"params export --format toml --run {known.name}` prints that of its result; "
-            "`spsa-master set --iterations N` lengthens a finished run, --run NAME starts another"
+            f"`spsa-master set --run {known.name} --iterations N` lengthens a finished run, "
+            "--run NAME starts another"
         )
     again = reopened(config, store, known, space)
     if origin is None:
@@ -289,7 +290,7 @@ def _edited(config: Config, run: Run, space: Space, file_space: Space) -> Iterat
     if found:
         yield (
             "the run keeps its own settings; `spsa-master run --run NAME` starts another, "
-            "`spsa-master set --iterations` changes max_iterations"
+            f"`spsa-master set --run {run.name} --iterations` changes max_iterations"
         )
 
 

@@ -10,6 +10,7 @@ both.
 from dataclasses import dataclass
 from enum import StrEnum
 from math import floor, sqrt
+from shlex import quote
 
 import numpy as np
 
@@ -150,5 +151,6 @@ def _advice(run: Run, which: str, more: MoreGames, worthwhile: float) -> tuple[A
     if more.elo < worthwhile:
         return Advice.STOP, f"{brings}, less than {worthwhile:g} Elo"
     if run.finished_at is not None or run.applied >= _NEARLY * run.max_iterations:
-        return Advice.EXTEND, f"{brings}; `spsa-master set --iterations N` extends the run"
+        extends = f"`spsa-master set --run {quote(run.name)} --iterations N` extends the run"
+        return Advice.EXTEND, f"{brings}; {extends}"
     return Advice.GO_ON, brings

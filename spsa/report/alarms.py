@@ -55,7 +55,7 @@ def look(store: Store, run: Run, machines: Sequence[MachineReport] | None = None
         *_of_workers(store, now),
         *(alarm for machine in machines for alarm in machine.alarms),
     )
-    return replace(now, alarms=found)
+    return replace(now, alarms=tuple(replace(one, run=run.name) for one in found))
 
 
 def runs_with_alarms(status_of: Callable[[str], Status]) -> View:

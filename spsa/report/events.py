@@ -4,8 +4,9 @@ What a worker has sent of a void game is text to show and never to trust.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from shlex import quote
 from typing import Any
 
 from spsa.db import Store
@@ -26,7 +27,7 @@ LEFT_ADVICE = (
 _AGAIN = "and go on with `spsa-master run --from`"
 _MACHINE = (
     "`spsa-master workers exclude {}` gives it no more games, "
-    "`spsa-master purge --host {}` removes its results"
+    "`spsa-master purge --run NAME --host {}` removes its results"
 )
 
 
@@ -109,13 +110,15 @@ AlarmKey = tuple[str, str]
 class Alarm:
     """`subject` is the run, a parameter, a worker or a machine; `found` has the number.
 
-    `alike` are all subjects of many alarms of one kind, that are told as one.
+    `alike` are all subjects of many alarms of one kind, that are told as one. `run` is the
+    name of the run, where it is known.
     """
 
     kind: AlarmKind
     subject: str
     found: str
     alike: tuple[str, ...] = ()
+    run: str = "NAME"
 
     @property
     def key(self) -> AlarmKey:
@@ -123,7 +126,8 @@ class Alarm:
 
     @property
     def advice(self) -> str:
-        return self.kind.advice.replace("{}", self.subject)
+        advice = self.kind.advice.replace("NAME", quote(self.run))
+        return advice.replace("{}", quote(self.subject))
 
     @property
     def who(self) -> str:
@@ -177,7 +181,7 @@ def grouped(alarms: Sequence[Alarm]) -> Iterator[Alarm]:
             yield from same
         else:
             first, names = same[0], tuple(alarm.subject for alarm in same)
-            yield Alarm(kind, first.subject, f"{first.found} ({first.subject})", names)
+            yield replace(first, found=f"{first.found} ({first.subject})", alike=names)
 
 
 Leaf = tuple[str, str]

@@ -44,7 +44,6 @@ VALIDATIONS = 5
 
 MAX_MOVED = 3
 MAX_LOOKS = 5
-_TO_MEASURE = "`spsa-master validate` plays the tuned values against the start"
 
 RUNS = View(
     "runs",
@@ -198,7 +197,8 @@ class Status:
         if curve is not None:
             return f"{self.measured.over} (95%), all matches to result {curve.ks[-1]:,}"
         if match is None:
-            return _TO_MEASURE
+            asked = f"`spsa-master validate --run {quote(self.run.name)}`"
+            return f"{asked} plays the tuned values against the start"
         games, theta = plural(match.tally.games, "game"), match.theta.removeprefix("theta ")
         return f"{self.measured.over} (95%), by {games} of theta {theta}"
 

@@ -133,7 +133,7 @@ def test_the_sick_one_stands_out_and_no_other(sick, kind, machines):
     assert names.count(["m9"]) >= 19 and all(name[:1] in ([], ["m9"]) for name in names)
     alarms = [alarm for reports in found for one in reports for alarm in one.alarms]
     assert {alarm.kind for alarm in alarms} == {f"worker_{kind}"}
-    assert "purge --host m9" in alarms[0].advice
+    assert "purge --run NAME --host m9" in alarms[0].advice
 
 
 def test_what_stands_out_beside_three_machines_and_why():

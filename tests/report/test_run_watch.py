@@ -190,7 +190,7 @@ def test_the_end_says_that_a_match_follows_until_it_has_measured(
 
     assert ended(8).endswith("8 games; a match of 8 games against r follows")
     for found in (ended(0), ended(8, is_ending=True)):
-        assert "not measured: `spsa-master validate` plays" in found
+        assert "not measured: `spsa-master validate --run first` plays" in found
     staged.validate(games=8, compared=Compared(theta="1", background=True))
     assert ended(8).endswith("theta 1; a match of 8 games against r follows")
     staged.validate(games=8)
