@@ -201,6 +201,7 @@ def worker_figures(parts: Sequence[WorkerShare]) -> dict[str, Figure]:
     rate = {(part.worker, part.group): part.games_per_hour for part in parts}
     if not any(rate.values()):
         return {}
+    bar = {"thickness": 12, "ypad": 0, "nticks": 3, "tickformat": ","}
     trace: Trace = {
         "type": "heatmap",
         "x": list(range(1, len(groups) + 1)),
@@ -211,11 +212,14 @@ def worker_figures(parts: Sequence[WorkerShare]) -> dict[str, Figure]:
         "zmin": 0,  # counts only with zmax
         "zmax": max(filter(None, rate.values())),
         "hovertemplate": "%{text}, %{z:,.0f} games an hour a slot<extra></extra>",
-        "colorbar": {"title": {"text": "games/h"}, "thickness": 12, "nticks": 3, "tickformat": ","},
+        "colorbar": {"title": {"text": "games/h", "side": "right"}, **bar},
     }
-    axis = _ticks([_name(worker) for worker in workers])
+    axes = {
+        "xaxis": {"dtick": 1 + len(groups) // 5},  # whole numbers, few on a phone
+        "yaxis": _ticks([_name(worker) for worker in workers]),
+    }
     height = max(160, 90 + _ROW * len(workers))
-    return {"workers": plain(_figure([trace], "part of the run", "", height=height, yaxis=axis))}
+    return {"workers": plain(_figure([trace], "part of the run", "", height=height, **axes))}
 
 
 def parameter_figures(history: RunHistory, name: str) -> dict[str, Figure]:
