@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import score_of_elo
 from outcomes import START, N, generator, outcome, problem, tallies, told, walked
 
 from spsa.algorithms import create
 from spsa.algorithms.bspsa import Bspsa
 from spsa.algorithms.bspsas import Bspsas, sigma_of
+from spsa.core.scoring import ELO_PER_SCORE
 from spsa.planning.simulated_run import Quadratic, SimulatedGames, SimulatedRun, final
 
 SIGMA = np.array([5.0, 7.0, 9.0, 4.0, 12.0])
@@ -104,9 +104,8 @@ def test_sigma_follows_from_the_elo_that_a_step_loses_unless_it_is_told():
     """A pair's expected w by the model of the rule and by the loss agree near equality."""
     h, x, y = 0.3, 0.02, 0.05  # plus and minus at y +- x, the optimum at 0
     elo = -h * (y + x) ** 2 + h * (y - x) ** 2
-    assert 2 * x / sigma_of(h) ** 2 * (0 - y) == pytest.approx(
-        2 * (2 * score_of_elo(elo) - 1), rel=1e-3
-    )
+    w = 2 * np.tanh(elo / ELO_PER_SCORE)
+    assert 2 * x / sigma_of(h) ** 2 * (0 - y) == pytest.approx(w, rel=1e-3)
     rules = [create("bspsas", given, problem()) for given in ({"sigma": 4}, {"elo_per_step": 2})]
     assert [rule.density for rule in rules] == [4**2, sigma_of(2) ** 2]
 
