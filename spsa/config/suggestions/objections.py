@@ -77,7 +77,8 @@ _OF_USE = _Rule(
 )
 _OF_PHASE = _Rule(
     PHASE,
-    whole=r"\w*(PHASES?|GAME_STAGE)(_\w+)?|\w*PIECES_FOR_END_?GAME|END_?GAME_(MAT(ERIAL)?|PIECES)(_\w+)?|(OPENING|END_?GAME)_SCORE|((MID(DLE)?|END)_?GAME|[ME]G)(_LIMIT)?",
+    whole=r"\w*(PHASES?|GAME_STAGE)(_\w+)?|\w*PIECES_FOR_END_?GAME|END_?GAME_(MAT(ERIAL)?(_(START|THRESHOLD|LIMIT))?|PIECES(_\w+)?)"
+    r"|(OPENING|END_?GAME)_SCORE|((MID(DLE)?|END)_?GAME|[ME]G)(_LIMIT)?",
 )
 _OF_NAME = (
     _Rule(
