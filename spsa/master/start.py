@@ -8,6 +8,7 @@ its copy.
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 
 from spsa.algorithms.tuning import Tuning
@@ -138,8 +139,8 @@ def prepare(config: Config, store: Store, space: Space, origin: Origin | None = 
     if known.has_ended:
         raise NothingToDo(
             f"run {known.name} is {known.status}, and params.toml stays as it is: `spsa-master "
-            f"params export --format toml --run {known.name}` prints that of its result; "
-            f"`spsa-master set --run {known.name} --iterations N` lengthens a finished run, "
+            f"params export --format toml --run {quote(known.name)}` prints that of its result; "
+            f"`spsa-master set --run {quote(known.name)} --iterations N` lengthens a finished run, "
             "--run NAME starts another"
         )
     again = reopened(config, store, known, space)
@@ -290,7 +291,7 @@ def _edited(config: Config, run: Run, space: Space, file_space: Space) -> Iterat
     if found:
         yield (
             "the run keeps its own settings; `spsa-master run --run NAME` starts another, "
-            f"`spsa-master set --run {run.name} --iterations` changes max_iterations"
+            f"`spsa-master set --run {quote(run.name)} --iterations` changes max_iterations"
         )
 
 

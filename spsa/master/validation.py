@@ -15,6 +15,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import floor
+from shlex import quote
 
 from spsa.core.params import Space
 from spsa.db import Store
@@ -110,7 +111,7 @@ class Validation(MasterSession[Iteration]):
         if run.status is RunStatus.PAUSED:
             raise NothingToDo(
                 f"run {run.name} is paused: {run.reason}; "
-                f"`spsa-master resume --run {run.name}` continues it"
+                f"`spsa-master resume --run {quote(run.name)}` continues it"
             )
 
     def _open(self, run: Run, games: int) -> None:
