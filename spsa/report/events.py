@@ -26,13 +26,16 @@ LEFT_ADVICE = (
 )
 _AGAIN = "and go on with `spsa-master run --from`"
 _MACHINE = (
-    "`spsa-master workers exclude {}` gives it no more games, "
-    "`spsa-master purge --run NAME --host {}` removes its results"
+    "`spsa-master workers exclude {0}` gives it no more games, "
+    "`spsa-master purge --run {run} --host {0}` removes its results"
 )
 
 
 class AlarmKind(StrEnum):
-    """What may be wrong with a run, the most urgent first, and what to do; `{}` is the subject."""
+    """What may be wrong with a run, the most urgent first, and what to do.
+
+    In its advice `{}` or `{0}` is the subject, and `{run}` the run.
+    """
 
     advice: str
 
@@ -126,8 +129,7 @@ class Alarm:
 
     @property
     def advice(self) -> str:
-        advice = self.kind.advice.replace("NAME", quote(self.run))
-        return advice.replace("{}", quote(self.subject))
+        return self.kind.advice.format(quote(self.subject), run=quote(self.run))
 
     @property
     def who(self) -> str:

@@ -201,7 +201,7 @@ def worker_figures(parts: Sequence[WorkerShare]) -> dict[str, Figure]:
     rate = {(part.worker, part.group): part.games_per_hour for part in parts}
     if not any(rate.values()):
         return {}
-    bar = {"thickness": 12, "ypad": 0, "nticks": 3, "tickformat": ","}
+    title = {"text": "games/h", "side": "right"}
     trace: Trace = {
         "type": "heatmap",
         "x": list(range(1, len(groups) + 1)),
@@ -212,7 +212,7 @@ def worker_figures(parts: Sequence[WorkerShare]) -> dict[str, Figure]:
         "zmin": 0,  # counts only with zmax
         "zmax": max(filter(None, rate.values())),
         "hovertemplate": "%{text}, %{z:,.0f} games an hour a slot<extra></extra>",
-        "colorbar": {"title": {"text": "games/h", "side": "right"}, **bar},
+        "colorbar": {"title": title, "thickness": 12, "ypad": 0, "nticks": 3, "tickformat": ","},
     }
     axes = {
         "xaxis": {"dtick": 1 + len(groups) // 5},  # whole numbers, few on a phone

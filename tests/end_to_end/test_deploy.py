@@ -88,9 +88,10 @@ def test_database_and_server_are_reached_from_this_machine_alone_and_serve_has_i
     assert all(port.startswith("127.0.0.1:") for port in database["ports"])
     assert "pg_isready" in database["healthcheck"]["test"][1]
     assert all(port.startswith("127.0.0.1:") for port in SERVICES["server"]["ports"])
-    for name, has in ((name, SERVICES[name]) for name in ("master", "worker", "server")):
-        assert has["depends_on"] == {"database": {"condition": "service_healthy"}}
-        assert ("ports" in has, has["restart"]) == (name == "server", "on-failure")
+    for name in ("master", "worker", "server"):
+        assert SERVICES[name]["depends_on"] == {"database": {"condition": "service_healthy"}}
+        assert SERVICES[name]["restart"] == "on-failure"
+        assert ("ports" in SERVICES[name]) is (name == "server")
     name, *words = SERVICES["server"]["command"]
     found = cli.get_command(CONTEXT, name).make_context(name, words).params
     assert (found["host"], found["plain_http"]) == ("0.0.0.0", True)

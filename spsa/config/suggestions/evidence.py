@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import spsa.config.suggestions.objections as against
@@ -91,10 +91,10 @@ class Evidence:
     `rfp_margin()` of RFP_MARGIN.
     """
 
-    read: set[str] = field(default_factory=set)
-    weighed: set[str] = field(default_factory=set)
-    ordering: set[str] = field(default_factory=set)
-    whole: str = ""
+    read: set[str]
+    weighed: set[str]
+    ordering: set[str]
+    whole: str
 
     def unread(self, one: SourceConstant) -> str:
         """What speaks against a number with a declared range: its name stands nowhere else."""
